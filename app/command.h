@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// One subcommand is one file of commands/: it declares its flags and gives back what to run.
+// Nothing in app/ does mathematics.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "base/json.h"
+
+namespace lipscope::app {
+
+// Flags every command has.
+struct Common {
+  bool json = false;
+  bool quiet = false;
+  std::string output;  // -o; empty: standard output
+  int threads = 0;
+};
+
+// What a command has to say: the document for machines and the text for people.
+struct Result {
+  std::function<Json()> document;
+  std::function<std::string()> text;
+  int exit_code = 0;
+};
+
+using Action = std::function<Result()>;
+
+struct Command {
+  std::string_view name, summary;
+  std::string_view examples;  // two lines, shown by --help
+  Action (*declare)(CLI::App& app, const Common& common);
+};
+
+}  // namespace lipscope::app
+
+namespace lipscope {
+using app::Command;
+[[nodiscard]] std::vector<Command> make_command_table();  // generated from the list in CMakeLists.txt
+}  // namespace lipscope

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// inspect: what is in a model and what can be done with it.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "lipscope/error.h"
+#include "model_flags.h"
+#include "terminal.h"
+
+namespace lipscope {
+namespace {
+
+using namespace app;
+
+struct Flags {
+  ModelFlags model;
+};
+
+// Either the graph, or for a model that cannot be used the survey of its nodes and the reason.
+struct Inspection {
+  OnnxModel model;
+  std::optional<Graph> graph;
+  std::vector<NodeSurvey> survey;
+  std::string reason;
+};
+
+Inspection look(const Flags& flags) {
+  Inspection result{.model = OnnxModel::read(flags.model.path), .graph = {}, .survey = {}, .reason = {}};
+  GraphOptions options = flags.model.options();
+  options.guess_dims = true;
+  try {
+    result.graph = result.model.graph(options);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUnsupported) throw;
+    result.reason = error.what();
+    result.survey = result.model.survey(options);
+  }
+  return result;
+}
+
+Json declared_inputs(const OnnxModel& model) {
+  Json list = Json::array();
+  for (const ModelInput& input : model.inputs()) {
+    Json shape = Json::array();
+    for (std::size_t i = 0; i < input.dims.size(); ++i) {
+      if (input.dims[i] >= 0) {
+        shape.push_back(input.dims[i]);
+      } else {
+        shape.push_back(input.dim_names[i].empty() ? "?" : input.dim_names[i]);
+      }
+    }
+    list.push_back({{"name", input.name}, {"shape", shape}, {"type", to_string(input.type)}});
+  }
+  return list;
+}
+
+Json to_document(const Inspection& seen) {
+  Json document{{"schema", "lipscope.inspect/1"},
+                {"model", {{"file", seen.model.name()}, {"sha256", seen.model.sha256()},
+                           {"opset", seen.model.opset()}, {"producer", seen.model.producer()}}},
+                {"inputs", declared_inputs(seen.model)}};
+  document["outputs"] = Json::array();
+  document["parameters"] = nullptr;
+  document["supported"] = seen.graph.has_value();
+  Json nodes = Json::array();
+  if (seen.graph) {
+    document["outputs"] = describe_values(*seen.graph, seen.graph->outputs());
+    document["parameters"] = seen.graph->parameter_count();
+    for (const Node& node : seen.graph->nodes()) {
+      nodes.push_back({{"name", node.name}, {"op", node.op->name()},
+                       {"shape", seen.graph->value(node.outputs[0]).type.shape},
+                       {"gain", Json::object()}, {"supported", true}});
+    }
+  } else {
+    for (const std::string& name : seen.model.output_names()) document["outputs"].push_back({{"name", name}});
+    document["reason"] = seen.reason;
+    for (const NodeSurvey& row : seen.survey) {
+      Json node{{"name", row.name}, {"op", row.op}, {"shape", nullptr}, {"gain", Json::object()},
+                {"supported", row.supported}};
+      if (!row.shapes.empty()) node["shape"] = row.shapes[0];
+      if (!row.reason.empty()) node["reason"] = row.reason;
+      nodes.push_back(std::move(node));
+    }
+  }
+  document["nodes"] = std::move(nodes);
+  return document;
+}
+
+std::string heading(const Inspection& seen) {
+  const OnnxModel& model = seen.model;
+  std::string text = fmt::format("{}  opset {}{}\n", model.name(), model.opset(),
+                                 model.producer().empty() ? "" : ", from " + model.producer());
+  if (!seen.graph) return text;
+  const Graph& graph = *seen.graph;
+  for (const ValueId id : graph.inputs()) {
+    const Value& value = graph.value(id);
+    text += fmt::format("  input   {}  {} {}\n", value.name, format_dims(value.type.shape), to_string(value.type.type));
+  }
+  for (const ValueId id : graph.outputs()) {
+    const Value& value = graph.value(id);
+    text += fmt::format("  output  {}  {} {}\n", value.name, format_dims(value.type.shape), to_string(value.type.type));
+  }
+  return text + fmt::format("  {} nodes, {} parameters\n", graph.nodes().size(), group_digits(graph.parameter_count()));
+}
+
+std::string to_human(const Inspection& seen) {
+  std::string text = heading(seen) + "\n";
+  std::vector<std::vector<std::string>> rows;
+  if (seen.graph) {
+    rows.push_back({"node", "operator", "output"});
+    for (const Node& node : seen.graph->nodes()) {
+      rows.push_back({node.name, std::string(node.op->name()),
+                      format_dims(seen.graph->value(node.outputs[0]).type.shape)});
+    }
+    return text + format_table(rows);
+  }
+  rows.push_back({"node", "operator", "output", "supported"});
+  for (const NodeSurvey& row : seen.survey) {
+    rows.push_back({row.name, row.op, row.shapes.empty() ? "?" : format_dims(row.shapes[0]),
+                    row.supported ? "yes" : "no: " + row.reason});
+  }
+  return text + format_table(rows) + "\nnot supported as a whole: " + seen.reason + "\n";
+}
+
+Action declare(CLI::App& app, const Common&) {
+  auto flags = std::make_shared<Flags>();
+  flags->model.declare(app);
+  return [flags]() -> Result {
+    auto seen = std::make_shared<Inspection>(look(*flags));
+    return {.document = [seen] { return to_document(*seen); }, .text = [seen] { return to_human(*seen); }};
+  };
+}
+
+}  // namespace
+
+std::vector<Command> command_inspect() {
+  return {{.name = "inspect",
+           .summary = "operators, shapes and parameters of a model, and what is supported",
+           .examples = "  lipscope inspect net.onnx\n  lipscope inspect net.onnx --dim seq=16 --json",
+           .declare = declare}};
+}
+
+}  // namespace lipscope

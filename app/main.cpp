@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program: finds the command, runs it, turns results and failures into streams and exit codes.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/parallel.h"
+#include "command.h"
+#include "lipscope/error.h"
+#include "terminal.h"
+
+namespace lipscope::app {
+namespace {
+
+constexpr int kExitUsage = 2;
+
+int exit_code(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kUsage: return kExitUsage;
+    case ErrorCode::kBadFile:
+    case ErrorCode::kShape: return 3;
+    case ErrorCode::kUnsupported: return 4;
+    case ErrorCode::kInternal: return 70;
+  }
+  return 70;
+}
+
+int fail(const Common& common, ErrorCode code, const std::string& message) {
+  if (common.json) {
+    const Json document{{"schema", "lipscope.error/1"}, {"code", to_string(code)}, {"message", message}};
+    fmt::print("{}\n", to_text(document));
+  }
+  fmt::print(stderr, "lipscope: {}\n", message);
+  return exit_code(code);
+}
+
+void write(const std::string& path, const std::string& text) {
+  if (path.empty() || path == "-") {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    return;
+  }
+  // Complete or not at all: written beside the target, then moved over it.
+  const std::string partial = path + ".part";
+  std::ofstream file(partial, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file || std::rename(partial.c_str(), path.c_str()) != 0) {
+    std::remove(partial.c_str());
+    throw Error(ErrorCode::kBadFile, path + ": cannot be written");
+  }
+}
+
+struct Subcommand {
+  const Command* command;
+  CLI::App* app;
+  Common common;
+  Action action;
+};
+
+void add_common_flags(CLI::App& app, Common& common) {
+  app.add_flag("--json", common.json, "one JSON document on standard output");
+  app.add_option("-o,--output-file", common.output, "write the result to this file")->type_name("FILE");
+  app.add_option("--threads", common.threads, "threads to use (default: all cores)")
+      ->check(CLI::Range(0, 4096))->type_name("N");
+  app.add_flag("--quiet", common.quiet, "no progress, no warnings");
+}
+
+bool asks_for_json(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    if (std::string_view(argv[i]) == "--json") return true;
+  }
+  return false;
+}
+
+// CLI11's message, with the nearest option for a misspelt one.
+std::string explain(const CLI::ParseError& error, const std::vector<Subcommand>& subcommands) {
+  std::string message = error.what();
+  for (const Subcommand& sub : subcommands) {
+    if (!sub.app->parsed()) continue;
+    std::vector<std::string> known;
+    for (const CLI::Option* option : sub.app->get_options()) {
+      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+    }
+    for (const std::string& word : sub.app->remaining()) {
+      const std::string suggestion = nearest(word, known);
+      if (!suggestion.empty()) message += fmt::format("; did you mean {}?", suggestion);
+    }
+    return fmt::format("{}: {} ('lipscope {} --help' lists the options)", sub.command->name, message, sub.command->name);
+  }
+  return message + " ('lipscope --help' lists the commands)";
+}
+
+int run(Subcommand& sub) {
+  set_threads(sub.common.threads);
+  const Result result = sub.action();
+  write(sub.common.output, sub.common.json ? to_text(result.document()) + "\n" : result.text());
+  return result.exit_code;
+}
+
+int main(int argc, char** argv) {
+  CLI::App app("lipscope: how far can a network's output move when its input moves a little?", "lipscope");
+  app.require_subcommand(1);
+  const std::vector<Command> commands = make_command_table();
+  std::vector<Subcommand> subcommands(commands.size());
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < commands.size(); ++i) {
+    Subcommand& sub = subcommands[i];
+    sub.command = &commands[i];
+    names.emplace_back(commands[i].name);
+    sub.app = app.add_subcommand(names.back(), std::string(commands[i].summary));
+    sub.action = commands[i].declare(*sub.app, sub.common);
+    add_common_flags(*sub.app, sub.common);
+    if (!commands[i].examples.empty()) sub.app->footer("Examples:\n" + std::string(commands[i].examples));
+  }
+  Common usage;
+  usage.json = asks_for_json(argc, argv);
+  if (argc == 1) {
+    fmt::print(stderr, "{}", app.help());
+    return kExitUsage;
+  }
+  if (argc > 1 && argv[1][0] != '-' && std::find(names.begin(), names.end(), argv[1]) == names.end()) {
+    const std::string suggestion = nearest(argv[1], names);
+    return fail(usage, ErrorCode::kUsage,
+                fmt::format("there is no command '{}'{} ('lipscope --help' lists them)", argv[1],
+                            suggestion.empty() ? "" : "; did you mean '" + suggestion + "'?"));
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    for (const Subcommand& sub : subcommands) {
+      if (sub.app->parsed()) return fmt::print("{}", sub.app->help()), 0;
+    }
+    return fmt::print("{}", app.help()), 0;
+  } catch (const CLI::ParseError& error) {
+    return fail(usage, ErrorCode::kUsage, explain(error, subcommands));
+  }
+  for (Subcommand& sub : subcommands) {
+    if (!sub.app->parsed()) continue;
+    try {
+      return run(sub);
+    } catch (const Error& error) {
+      return fail(sub.common, error.code(), error.what());
+    } catch (const std::bad_alloc&) {
+      return fail(sub.common, ErrorCode::kUnsupported, "not enough memory");
+    } catch (const std::exception& error) {
+      return fail(sub.common, ErrorCode::kInternal, fmt::format("internal error: {}", error.what()));
+    }
+  }
+  return kExitUsage;
+}
+
+}  // namespace
+}  // namespace lipscope::app
+
+int main(int argc, char** argv) { return lipscope::app::main(argc, argv); }

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators describe themselves through facets; analyses never ask what kind an operator is.
+//
+// An Op is an immutable instance with typed fields, made for fixed input types and shapes. Facets it
+// cannot offer return nothing, and callers treat that as an ordinary answer.
+//
+// Values are batched: every facet that computes handles `count` independent samples at once. A view
+// gives the data of sample b at `sample(b)`; a value shared by all samples (a constant) has stride 0.
+// Operators never mix samples.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lipscope/norm.h"
+#include "lipscope/tensor.h"
+
+namespace lipscope {
+
+struct ValueType {
+  ElementType type = ElementType::kFloat32;
+  Shape shape;
+  friend bool operator==(const ValueType&, const ValueType&) = default;
+};
+
+// Borrowed samples of one value. `data` is null where a tangent is known to be zero or a gradient is
+// not wanted.
+template <class Pointer>
+struct BasicView {
+  ElementType type = ElementType::kFloat64;
+  Storage storage = Storage::kDouble;
+  const Shape* shape = nullptr;  // of one sample
+  Index size = 0;                // entries of one sample
+  Pointer data = nullptr;
+  Index stride = 0;  // entries from one sample to the next; 0: one sample shared by all
+
+  template <class T>
+  [[nodiscard]] auto sample(Index b) const {
+    if constexpr (std::is_const_v<std::remove_pointer_t<Pointer>>) {
+      return static_cast<const T*>(data) + b * stride;
+    } else {
+      return static_cast<T*>(data) + b * stride;
+    }
+  }
+  [[nodiscard]] explicit operator bool() const noexcept { return data != nullptr; }
+};
+using ConstView = BasicView<const void*>;
+using MutView = BasicView<void*>;
+
+struct EvalArgs {
+  std::span<const ConstView> in;
+  std::span<const MutView> out;
+  Index count = 1;
+};
+
+// Derivatives work on doubles. Integer values carry no tangent: their views have null data.
+struct JvpArgs {
+  std::span<const ConstView> in, out;     // values
+  std::span<const ConstView> tangent_in;  // null data: zero
+  std::span<const MutView> tangent_out;   // overwritten; null for integer outputs
+  Index count = 1;
+};
+struct VjpArgs {
+  std::span<const ConstView> in, out;  // values
+  std::span<const ConstView> grad_out;  // null data: zero
+  std::span<const MutView> grad_in;    // overwritten; null data: not wanted
+  Index count = 1;
+};
+
+// Asks for a constant L with |f(x) - f(y)|_out <= L |x_k - y_k|_in whenever x and y lie in the boxes
+// and differ in input k = wrt only.
+struct GainQuery {
+  NormPair norms;
+  std::span<const Box> in;
+  Index wrt = 0;
+};
+struct Gain {
+  double value = 0;          // rounded upward; infinity where no finite constant exists
+  std::string_view theorem;  // label in docs/theory
+};
+
+class Op {
+ public:
+  virtual ~Op() = default;
+  // Types and shapes of the outputs for the inputs the instance was made for.
+  [[nodiscard]] virtual std::vector<ValueType> infer(std::span<const ValueType> in) const = 0;
+  virtual void eval(const EvalArgs& args) const = 0;
+
+  // True when jvp and vjp are there. At a kink they use one of the one-sided derivatives.
+  [[nodiscard]] virtual bool differentiable() const { return false; }
+  virtual void jvp(const JvpArgs& args) const;
+  virtual void vjp(const VjpArgs& args) const;
+
+  // Boxes holding every output for inputs in the given boxes, rounded outward.
+  [[nodiscard]] virtual std::optional<std::vector<Box>> range(std::span<const Box> in) const;
+  [[nodiscard]] virtual std::optional<Gain> gain(const GainQuery& query) const;
+
+  // Name shown to people, that of the ONNX operator where there is one.
+  [[nodiscard]] virtual std::string_view name() const = 0;
+};
+
+}  // namespace lipscope

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lipscope/graph.h"
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+#include "graph/run_node.h"
+#include "lipscope/error.h"
+
+namespace lipscope {
+
+Index Graph::parameter_count() const {
+  Index count = 0;
+  for (const Value& value : values_) {
+    if (value.constant && is_floating(value.type.type)) count += value.constant->size();
+  }
+  return count;
+}
+
+ValueId GraphBuilder::input(std::string name, ValueType type) {
+  const ValueId id{static_cast<std::uint32_t>(graph_.values_.size())};
+  graph_.values_.push_back({std::move(name), std::move(type), nullptr});
+  graph_.inputs_.push_back(id);
+  return id;
+}
+
+ValueId GraphBuilder::constant(std::string name, Tensor value) {
+  return constant(std::move(name), std::make_shared<const Tensor>(std::move(value)));
+}
+
+ValueId GraphBuilder::constant(std::string name, std::shared_ptr<const Tensor> value) {
+  const ValueId id{static_cast<std::uint32_t>(graph_.values_.size())};
+  ValueType type{value->type(), value->shape()};
+  graph_.values_.push_back({std::move(name), std::move(type), std::move(value)});
+  return id;
+}
+
+std::vector<ValueId> GraphBuilder::add(std::shared_ptr<const Op> op, std::vector<ValueId> inputs,
+                                       std::string name, std::vector<std::string> output_names) {
+  std::vector<ValueType> types;
+  bool all_constant = true;
+  for (const ValueId id : inputs) {
+    types.push_back(value(id).type);
+    all_constant = all_constant && value(id).constant;
+  }
+  const std::vector<ValueType> out_types = op->infer(types);
+  std::vector<Tensor> folded;
+  if (all_constant) {
+    std::vector<const Tensor*> values;
+    for (const ValueId id : inputs) values.push_back(value(id).constant.get());
+    folded = run_node(*op, values, out_types);
+  }
+  std::vector<ValueId> outputs;
+  for (std::size_t i = 0; i < out_types.size(); ++i) {
+    std::string output_name = i < output_names.size() ? output_names[i] : fmt::format("{}:{}", name, i);
+    if (all_constant) {
+      outputs.push_back(constant(std::move(output_name), std::move(folded[i])));
+      continue;
+    }
+    outputs.push_back({static_cast<std::uint32_t>(graph_.values_.size())});
+    graph_.values_.push_back({std::move(output_name), out_types[i], nullptr});
+  }
+  if (!all_constant) {
+    graph_.nodes_.push_back({std::move(op), std::move(inputs), outputs, std::move(name)});
+  }
+  return outputs;
+}
+
+Graph GraphBuilder::finish(std::vector<ValueId> outputs) {
+  std::vector<bool> live(graph_.values_.size());
+  for (const ValueId id : outputs) live[id.index] = true;
+  for (const ValueId id : graph_.inputs_) live[id.index] = true;
+  std::vector<bool> keep(graph_.nodes_.size());
+  for (std::size_t n = graph_.nodes_.size(); n-- > 0;) {
+    const Node& node = graph_.nodes_[n];
+    for (const ValueId id : node.outputs) keep[n] = keep[n] || live[id.index];
+    if (!keep[n]) continue;
+    for (const ValueId id : node.inputs) live[id.index] = true;
+    for (const ValueId id : node.outputs) live[id.index] = true;
+  }
+  Graph result;
+  std::vector<ValueId> map(graph_.values_.size());
+  for (std::size_t v = 0; v < graph_.values_.size(); ++v) {
+    if (!live[v]) continue;
+    map[v] = {static_cast<std::uint32_t>(result.values_.size())};
+    result.values_.push_back(std::move(graph_.values_[v]));
+  }
+  const auto renumber = [&](std::vector<ValueId>& ids) {
+    for (ValueId& id : ids) id = map[id.index];
+  };
+  for (std::size_t n = 0; n < graph_.nodes_.size(); ++n) {
+    if (!keep[n]) continue;
+    Node node = std::move(graph_.nodes_[n]);
+    renumber(node.inputs);
+    renumber(node.outputs);
+    result.nodes_.push_back(std::move(node));
+  }
+  result.inputs_ = std::move(graph_.inputs_);
+  result.outputs_ = std::move(outputs);
+  renumber(result.inputs_);
+  renumber(result.outputs_);
+  graph_ = {};
+  return result;
+}
+
+Graph rewrite_nodes(const Graph& graph, const NodeRewrite& rewrite) {
+  GraphBuilder builder;
+  std::vector<ValueId> map(graph.values().size());
+  std::vector<bool> done(graph.values().size());
+  for (const ValueId id : graph.inputs()) {
+    map[id.index] = builder.input(graph.value(id).name, graph.value(id).type);
+    done[id.index] = true;
+  }
+  for (std::size_t v = 0; v < graph.values().size(); ++v) {
+    const Value& value = graph.values()[v];
+    if (value.constant && !done[v]) {
+      map[v] = builder.constant(value.name, value.constant);
+      done[v] = true;
+    }
+  }
+  const MappedValue mapped = [&](ValueId id) { return map[id.index]; };
+  for (const Node& node : graph.nodes()) {
+    std::vector<ValueId> outputs = rewrite(node, mapped, builder);
+    if (outputs.empty()) {
+      std::vector<ValueId> inputs;
+      for (const ValueId id : node.inputs) inputs.push_back(map[id.index]);
+      std::vector<std::string> names;
+      for (const ValueId id : node.outputs) names.push_back(graph.value(id).name);
+      outputs = builder.add(node.op, inputs, node.name, names);
+    }
+    LIPSCOPE_CHECK(outputs.size() == node.outputs.size());
+    for (std::size_t i = 0; i < outputs.size(); ++i) map[node.outputs[i].index] = outputs[i];
+  }
+  std::vector<ValueId> outputs;
+  for (const ValueId id : graph.outputs()) outputs.push_back(map[id.index]);
+  return builder.finish(outputs);
+}
+
+}  // namespace lipscope

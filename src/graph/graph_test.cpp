@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lipscope/graph.h"
+
+#include <gtest/gtest.h>
+
+#include "lipscope/error.h"
+#include "lipscope/evaluate.h"
+#include "ops/kind.h"
+
+namespace lipscope {
+namespace {
+
+std::shared_ptr<const Op> make(const std::string& op, std::vector<ValueType> inputs) {
+  std::vector<std::optional<NodeInput>> infos;
+  for (const ValueType& type : inputs) infos.push_back(NodeInput{type});
+  return find_op_kind(op)->import(OnnxNode(op, 13, {}, infos)).op;
+}
+
+const ValueType kPair{ElementType::kFloat32, {2}};
+
+TEST(GraphBuilder, FoldsConstantsAndDropsDeadNodes) {
+  GraphBuilder builder;
+  const ValueId x = builder.input("x", kPair);
+  const ValueId c = builder.constant("c", Tensor(ElementType::kFloat32, {2}, std::vector<double>{-1, 2}));
+  const ValueId folded = builder.add(make("Relu", {kPair}), {c}, "fold")[0];
+  ASSERT_TRUE(builder.value(folded).constant);
+  EXPECT_EQ(builder.value(folded).constant->at(0), 0);
+  const ValueId y = builder.add(make("Add", {kPair, kPair}), {x, folded}, "add")[0];
+  (void)builder.add(make("Relu", {kPair}), {y}, "dead");
+  const Graph graph = builder.finish({y});
+  ASSERT_EQ(graph.nodes().size(), 1U);
+  EXPECT_EQ(graph.nodes()[0].name, "add");
+  EXPECT_EQ(graph.values().size(), 3U);
+}
+
+// y = relu(x) + relu(x), so that gradients meet.
+Graph doubled() {
+  GraphBuilder builder;
+  const ValueId x = builder.input("x", kPair);
+  const ValueId r = builder.add(make("Relu", {kPair}), {x}, "r")[0];
+  const ValueId y = builder.add(make("Add", {kPair, kPair}), {r, r}, "y")[0];
+  return builder.finish({y, x});
+}
+
+TEST(Evaluate, GivesOutputsThatAreInputsToo) {
+  const Graph graph = doubled();
+  const std::vector<Tensor> x{Tensor::vector({3, -1})};
+  const auto out = evaluate(graph, x);
+  EXPECT_EQ(out[0].at(0), 6);
+  EXPECT_EQ(out[1].at(1), -1);
+}
+
+TEST(Evaluate, RefusesTheWrongNumberOfEntriesOrInputs) {
+  const Graph graph = doubled();
+  EXPECT_THROW((void)evaluate(graph, std::vector<Tensor>{Tensor::vector({1})}), Error);
+  EXPECT_THROW((void)evaluate(graph, std::vector<Tensor>{}), Error);
+  EXPECT_THROW((void)evaluate(graph, std::vector<Tensor>{Tensor::integers({2}, {1, 2})}), Error);
+}
+
+TEST(Trace, GradientsAddUpWherePathsMeet) {
+  const Graph graph = doubled();
+  const Trace trace(graph, std::vector<Tensor>{Tensor::vector({3, -1})});
+  const auto gradient = trace.vjp(std::vector<Tensor>{Tensor::vector({1, 1}), Tensor::vector({0, 5})});
+  EXPECT_EQ(gradient[0].at(0), 2);
+  EXPECT_EQ(gradient[0].at(1), 5);
+  const auto tangent = trace.jvp(std::vector<Tensor>{Tensor::vector({1, 1})});
+  EXPECT_EQ(tangent[0].at(0), 2);
+  EXPECT_EQ(tangent[0].at(1), 0);
+}
+
+}  // namespace
+}  // namespace lipscope

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "io/onnx_proto.h"
+#include "lipscope/tensor.h"
+
+namespace lipscope {
+
+// The bytes of a tensor kept in a file beside the model. The file has to lie inside `folder`:
+// absolute paths, "..", and links that lead out are refused (kBadFile).
+[[nodiscard]] std::string read_external(const onnx::TensorProto& proto, const std::string& folder,
+                                        Index bytes_wanted);
+
+}  // namespace lipscope

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "base/sha256.h"
+#include "io/bytes.h"
+#include "io/gzip.h"
+#include "io/onnx_file.h"
+#include "io/onnx_import.h"
+#include "io/onnx_tensor.h"
+#include "lipscope/error.h"
+#include "lipscope/model.h"
+#include "passes/pass.h"
+
+namespace lipscope {
+namespace {
+
+int default_opset(const onnx::ModelProto& model) {
+  int opset = 1;
+  for (const auto& import : model.opset_import()) {
+    if (import.domain().empty() || import.domain() == "ai.onnx")
+      opset = static_cast<int>(import.version());
+  }
+  return opset;
+}
+
+ModelInput read_input(const onnx::ValueInfoProto& info) {
+  ModelInput input{.name = info.name()};
+  if (!info.type().has_tensor_type()) {
+    throw Error(
+        ErrorCode::kUnsupported,
+        fmt::format("input '{}' is not a tensor (sequence, map, optional or sparse)", info.name()));
+  }
+  const auto& type = info.type().tensor_type();
+  try {
+    input.type = element_type(type.elem_type());
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("input '{}': {}", info.name(), error.what()));
+  }
+  input.has_shape = type.has_shape();
+  for (const auto& dim : type.shape().dim()) {
+    const bool known = dim.has_dim_value() && dim.dim_value() >= 0;
+    input.dims.push_back(known ? dim.dim_value() : -1);
+    input.dim_names.push_back(dim.dim_param());
+  }
+  return input;
+}
+
+// Operators whose weights cannot be infinite; masks elsewhere (Add, Where) can.
+bool multiplies(const std::string& op) {
+  static const std::set<std::string> kOps = {"Conv",
+                                             "ConvTranspose",
+                                             "Gemm",
+                                             "MatMul",
+                                             "BatchNormalization",
+                                             "Einsum",
+                                             "InstanceNormalization",
+                                             "LayerNormalization",
+                                             "PRelu"};
+  return kOps.contains(op);
+}
+
+void check_finite(const std::string& name, const Tensor& tensor, const onnx::GraphProto& graph) {
+  if (!is_floating(tensor.type())) return;
+  bool nan = false, infinite = false;
+  for (const double entry : tensor.doubles()) {
+    nan = nan || std::isnan(entry);
+    infinite = infinite || std::isinf(entry);
+  }
+  if (!nan && !infinite) return;
+  for (const auto& node : graph.node()) {
+    const bool used =
+        std::find(node.input().begin(), node.input().end(), name) != node.input().end();
+    if (!used || (!nan && !multiplies(node.op_type()))) continue;
+    throw Error(
+        ErrorCode::kBadFile,
+        fmt::format("node '{}': weight '{}' contains {}; the training has diverged or the file is "
+                    "damaged, export the model again",
+                    node.name().empty() ? node.op_type() : node.name(), name,
+                    nan ? "NaN" : "infinite entries"));
+  }
+}
+
+}  // namespace
+
+OnnxModel OnnxModel::read(const std::string& path) {
+  std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (folder.empty()) folder = ".";
+  return parse(read_file(path), display_name(path), folder.string());
+}
+
+OnnxModel OnnxModel::parse(std::span<const std::byte> bytes, const std::string& name,
+                           const std::string& folder) {
+  auto parts = std::make_shared<Parts>();
+  parts->name = name;
+  parts->sha256 = lipscope::sha256(bytes);
+  const auto unpacked = gunzip_if_gzip(bytes, name);
+  onnx::ModelProto model = parse_model_proto(unpacked ? *unpacked : bytes, name);
+  try {
+    parts->opset = default_opset(model);
+    parts->producer = model.producer_name();
+    if (!model.producer_version().empty()) parts->producer += " " + model.producer_version();
+    std::set<std::string> initialized;
+    for (const auto& proto : model.graph().initializer()) {
+      if (!initialized.insert(proto.name()).second) {
+        throw Error(ErrorCode::kBadFile,
+                    fmt::format("initializer '{}' occurs twice", proto.name()));
+      }
+    }
+    if (model.graph().sparse_initializer_size() > 0) {
+      throw Error(ErrorCode::kUnsupported, "sparse initializers are not supported");
+    }
+    for (const auto& info : model.graph().input()) {
+      if (!initialized.contains(info.name())) parts->inputs.push_back(read_input(info));
+    }
+    for (const auto& info : model.graph().output()) {
+      if (info.has_type() && !info.type().has_tensor_type()) {
+        throw Error(ErrorCode::kUnsupported,
+                    fmt::format("output '{}' is not a tensor", info.name()));
+      }
+      parts->outputs.push_back(info.name());
+    }
+    for (const auto& proto : model.graph().initializer()) {
+      Tensor tensor = to_tensor(proto, folder);
+      check_finite(proto.name(), tensor, model.graph());
+      parts->initializers.emplace(proto.name(), std::make_shared<const Tensor>(std::move(tensor)));
+    }
+    model.mutable_graph()->clear_initializer();
+    parts->nodes = read_nodes(model.graph(), folder);
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}: {}", name, error.what()));
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("{}: the model needs more memory than there is", name));
+  }
+  return OnnxModel(std::move(parts));
+}
+
+const std::string& OnnxModel::name() const { return parts_->name; }
+std::span<const ModelInput> OnnxModel::inputs() const { return parts_->inputs; }
+std::vector<std::string> OnnxModel::output_names() const { return parts_->outputs; }
+int OnnxModel::opset() const { return parts_->opset; }
+std::string OnnxModel::producer() const { return parts_->producer; }
+const std::string& OnnxModel::sha256() const { return parts_->sha256; }
+
+Graph OnnxModel::graph(const GraphOptions& options) const {
+  try {
+    return run_passes(import_graph(*parts_, options));
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}: {}", parts_->name, error.what()));
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("{}: the model needs more memory than there is", parts_->name));
+  }
+}
+
+void OnnxModel::require_supported() const {
+  for (const FileNode& node : parts_->nodes) {
+    if (const std::string reason = refusal(node); !reason.empty()) {
+      throw Error(ErrorCode::kUnsupported, fmt::format("{}: node '{}': {}", parts_->name, node.name, reason));
+    }
+  }
+}
+
+std::vector<NodeSurvey> OnnxModel::survey(const GraphOptions& options) const {
+  return survey_nodes(*parts_, options);
+}
+
+}  // namespace lipscope

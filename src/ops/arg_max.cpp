@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/integers.h"
+#include "ops/rows.h"
+
+namespace lipscope {
+namespace {
+
+// Where along an axis the largest or smallest entry stands. As in numpy a NaN beats everything.
+class ArgExtreme final : public Op {
+ public:
+  struct Fields {
+    bool largest, last, keep;
+    Index axis;
+  };
+  ArgExtreme(Fields fields, RowSplit split) : fields_(fields), split_(split) {}
+
+  std::string_view name() const override { return fields_.largest ? "ArgMax" : "ArgMin"; }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override {
+    Shape shape = in[0].shape;
+    if (fields_.keep) {
+      shape[static_cast<std::size_t>(fields_.axis)] = 1;
+    } else {
+      shape.erase(shape.begin() + fields_.axis);
+    }
+    return {{ElementType::kInt64, std::move(shape)}};
+  }
+
+  void eval(const EvalArgs& args) const override {
+    const ConstView x = args.in[0];
+    for_storage(x.storage, [&](auto zero) {
+      using T = decltype(zero);
+      for_each_sample(args.count, x.size, [&](Index b) {
+        for (Index row = 0; row < split_.rows(); ++row) {
+          args.out[0].template sample<Index>(b)[row] =
+              find(x.sample<T>(b) + split_.start(row), x.type);
+        }
+      });
+    });
+  }
+
+ private:
+  template <class T>
+  Index find(const T* row, ElementType type) const {
+    Index best = 0;
+    for (Index i = 1; i < split_.length; ++i) {
+      const auto a = order_key(type, row[i * split_.inner]);
+      const auto b = order_key(type, row[best * split_.inner]);
+      const bool better = (fields_.largest ? a > b : a < b) || (a != a && b == b);
+      const bool equal = a == b || (a != a && b != b);
+      if (better || (equal && fields_.last)) best = i;
+    }
+    return best;
+  }
+
+  Fields fields_;
+  RowSplit split_;
+};
+
+Imported import_arg_extreme(const OnnxNode& node) {
+  const Index axis = OnnxNode::axis(node.integer("axis", 0), std::max<Index>(1, node.rank(0)));
+  if (node.rank(0) == 0) node.unsupported("a tensor without axes");
+  const RowSplit split = RowSplit::of(node.input(0).shape, axis, axis + 1);
+  if (split.length == 0) node.malformed("there is nothing along the axis");
+  return std::make_shared<ArgExtreme>(
+      ArgExtreme::Fields{.largest = node.type() == "ArgMax",
+                         .last = node.integer("select_last_index", 0) != 0,
+                         .keep = node.integer("keepdims", 1) != 0,
+                         .axis = axis},
+      split);
+}
+
+std::vector<OpCase> arg_cases(Rng& rng) {
+  std::vector<OpCase> cases;
+  for (const Index axis : {0, 1, -1}) {
+    for (const Index keep : {0, 1}) {
+      cases.push_back({.inputs = {{random_tensor(rng, {2, 3, 2})}},
+                       .attributes = {{"axis", axis}, {"keepdims", keep}}});
+    }
+  }
+  for (const Index last : {0, 1}) {
+    cases.push_back({.inputs = {{Tensor::integers({1, 4}, {3, 5, 5, 3})}},
+                     .attributes = {{"axis", Index{1}}, {"select_last_index", last}}});
+  }
+  cases.push_back({.inputs = {{random_tensor(rng, {3, 0})}}});
+  return cases;
+}
+
+}  // namespace
+
+std::vector<OpKind> op_arg_max() {
+  return {{"ArgMax", import_arg_extreme, arg_cases}, {"ArgMin", import_arg_extreme, arg_cases}};
+}
+
+}  // namespace lipscope

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/binary.h"
+
+namespace lipscope {
+namespace {
+
+struct Add {
+  static constexpr std::string_view kName = "Add";
+  template <class T>
+  T value(T a, T b) const {
+    return a + b;
+  }
+  double slope_a(double, double) const { return 1; }
+  double slope_b(double, double) const { return 1; }
+  Index integer(ElementType, Index a, Index b) const { return add_integers(a, b); }
+};
+
+struct Sub {
+  static constexpr std::string_view kName = "Sub";
+  template <class T>
+  T value(T a, T b) const {
+    return a - b;
+  }
+  double slope_a(double, double) const { return 1; }
+  double slope_b(double, double) const { return -1; }
+  Index integer(ElementType, Index a, Index b) const { return subtract_integers(a, b); }
+};
+
+struct Mul {
+  static constexpr std::string_view kName = "Mul";
+  template <class T>
+  T value(T a, T b) const {
+    return a * b;
+  }
+  double slope_a(double, double b) const { return b; }
+  double slope_b(double a, double) const { return a; }
+  Index integer(ElementType, Index a, Index b) const { return multiply_integers(a, b); }
+};
+
+struct Div {
+  static constexpr std::string_view kName = "Div";
+  template <class T>
+  T value(T a, T b) const {
+    return a / b;
+  }
+  double slope_a(double, double b) const { return 1 / b; }
+  double slope_b(double a, double b) const { return -a / (b * b); }
+  Index integer(ElementType type, Index a, Index b) const { return divide_integers(type, a, b); }
+};
+
+// The float cases and one for a narrow, a signed and the widest unsigned type.
+std::vector<OpCase> with_integers(std::vector<OpCase> cases) {
+  for (const ElementType type : {ElementType::kInt8, ElementType::kInt32, ElementType::kUInt64}) {
+    cases.push_back(integer_operands(type));
+  }
+  return cases;
+}
+
+}  // namespace
+
+std::vector<OpKind> op_arithmetic() {
+  return {binary_kind<Add>([](Rng& rng) { return with_integers(binary_cases(rng)); }),
+          binary_kind<Sub>([](Rng& rng) { return with_integers(binary_cases(rng)); }),
+          binary_kind<Mul>([](Rng& rng) { return with_integers(binary_cases(rng)); }),
+          binary_kind<Div>([](Rng& rng) { return with_integers(binary_cases(rng, 0.5, 2)); })};
+}
+
+}  // namespace lipscope

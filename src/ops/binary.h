@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// The family of functions of two broadcast operands. An operator of this family is a struct F:
+//
+//   struct Mul {
+//     static constexpr std::string_view kName = "Mul";
+//     template <class T> T value(T a, T b) const { return a * b; }       // T: double or float
+//     double slope_a(double, double b) const { return b; }               // partial derivatives
+//     double slope_b(double a, double) const { return a; }
+//     Index integer(ElementType, Index a, Index b) const { return multiply_integers(a, b); }
+//   };
+//
+// Either value and slopes or integer may be missing. The result has the element type of a. Operands
+// of different types are allowed where F has a member kMixed; integers are then read as reals.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ops/broadcast.h"
+#include "ops/integers.h"
+#include "ops/kind.h"
+
+namespace lipscope {
+
+template <class F>
+concept RealBinary = requires(const F& f, double x) {
+  f.value(x, x);
+};
+template <class F>
+concept IntegerBinary = requires(const F& f, Index x) {
+  f.integer(ElementType::kInt64, x, x);
+};
+template <class F>
+concept MixedBinary = requires {
+  F::kMixed;
+};
+
+// out[i] = f(a[i * step_a], b[i * step_b]) with steps 0 or 1.
+template <class A, class B, class R, class F>
+void combine(Index n, const A* a, Index step_a, const B* b, Index step_b, R* __restrict out,
+             F&& f) {
+  if (step_a != 0 && step_b != 0) {
+    for (Index i = 0; i < n; ++i) out[i] = f(a[i], b[i]);
+  } else if (step_a != 0) {
+    const B fixed = *b;
+    for (Index i = 0; i < n; ++i) out[i] = f(a[i], fixed);
+  } else {
+    const A fixed = *a;
+    for (Index i = 0; i < n; ++i) out[i] = f(fixed, b[i * step_b]);
+  }
+}
+
+// The view itself, or its integers converted into `buffer`.
+[[nodiscard]] inline ConstView as_doubles(const ConstView& view, Index count,
+                                          std::vector<double>& buffer) {
+  if (view.storage != Storage::kInt64) return view;
+  const Index n = view.stride == 0 ? view.size : view.size * count;
+  buffer.resize(static_cast<std::size_t>(n));
+  const Index* from = view.sample<Index>(0);
+  for (Index i = 0; i < n; ++i) {
+    buffer[static_cast<std::size_t>(i)] = integer_to_double(view.type, from[i]);
+  }
+  ConstView converted = view;
+  converted.storage = Storage::kDouble;
+  converted.data = buffer.data();
+  return converted;
+}
+
+template <class F>
+class BinaryOp final : public Op {
+ public:
+  BinaryOp(F function, Broadcast<2> plan) : f_(function), plan_(std::move(plan)) {}
+
+  std::string_view name() const override { return F::kName; }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override {
+    return {{in[0].type, plan_.shape()}};
+  }
+
+  void eval(const EvalArgs& args) const override {
+    for_storage(args.in[0].storage, [&](auto a) {
+      for_storage(args.in[1].storage, [&](auto b) {
+        using A = decltype(a);
+        using B = decltype(b);
+        if constexpr (std::is_same_v<A, B> || MixedBinary<F>) eval_as<A, B>(args);
+      });
+    });
+  }
+
+  bool differentiable() const override { return RealBinary<F>; }
+  void jvp(const JvpArgs& args) const override {
+    if constexpr (RealBinary<F>) {
+      push(args, 0, [&](double a, double b) { return f_.slope_a(a, b); });
+      push(args, 1, [&](double a, double b) { return f_.slope_b(a, b); });
+    }
+  }
+  void vjp(const VjpArgs& args) const override {
+    if constexpr (RealBinary<F>) {
+      pull(args, 0, [&](double a, double b) { return f_.slope_a(a, b); });
+      pull(args, 1, [&](double a, double b) { return f_.slope_b(a, b); });
+    }
+  }
+
+ private:
+  template <class A, class B>
+  A apply(ElementType type_a, ElementType type_b, A a, B b) const {
+    constexpr bool kIntegerA = std::is_same_v<A, Index>, kIntegerB = std::is_same_v<B, Index>;
+    if constexpr (kIntegerA && kIntegerB) {
+      if constexpr (IntegerBinary<F>) return wrap_integer(type_a, f_.integer(type_a, a, b));
+    } else if constexpr (kIntegerA) {
+      return integer_from(type_a, f_.value(integer_to_double(type_a, a), static_cast<double>(b)));
+    } else if constexpr (kIntegerB) {
+      return f_.value(a, static_cast<A>(integer_to_double(type_b, b)));
+    } else if constexpr (RealBinary<F>) {
+      return f_.value(a, static_cast<A>(b));
+    }
+    check_failed("operands of a kind the importer refuses");
+  }
+
+  template <class A, class B>
+  void eval_as(const EvalArgs& args) const {
+    const ConstView a = args.in[0], b = args.in[1];
+    const auto f = [&, type_a = a.type, type_b = b.type](A x, B y) {
+      return apply<A, B>(type_a, type_b, x, y);
+    };
+    plan_.for_each_piece(args.count, [&](Index s, Index at, const auto& from, Index n) {
+      combine(n, a.sample<A>(s) + from[0], plan_.step(0), b.sample<B>(s) + from[1], plan_.step(1),
+              args.out[0].template sample<A>(s) + at, f);
+    });
+  }
+
+  // Adds the part of tangent_out that comes from operand k; operand 0 comes first and overwrites.
+  template <class Slope>
+  void push(const JvpArgs& args, std::size_t k, Slope&& slope) const {
+    const ConstView t = args.tangent_in[k];
+    const MutView out = args.tangent_out[0];
+    if (!out) return;
+    if (k == 0) fill_zero(out, args.count);
+    if (!t) return;
+    std::vector<double> buffer_a, buffer_b;
+    const ConstView a = as_doubles(args.in[0], args.count, buffer_a);
+    const ConstView b = as_doubles(args.in[1], args.count, buffer_b);
+    plan_.for_each_piece(args.count, [&](Index s, Index at, const auto& from, Index n) {
+      const double* x = a.sample<double>(s) + from[0];
+      const double* y = b.sample<double>(s) + from[1];
+      const double* v = t.sample<double>(s) + from[k];
+      double* to = out.sample<double>(s) + at;
+      const Index sx = plan_.step(0), sy = plan_.step(1), sv = plan_.step(k);
+      for (Index i = 0; i < n; ++i) to[i] += slope(x[i * sx], y[i * sy]) * v[i * sv];
+    });
+  }
+
+  template <class Slope>
+  void pull(const VjpArgs& args, std::size_t k, Slope&& slope) const {
+    const ConstView g = args.grad_out[0];
+    const MutView out = args.grad_in[k];
+    if (!out) return;
+    fill_zero(out, args.count);
+    if (!g) return;
+    std::vector<double> buffer_a, buffer_b;
+    const ConstView a = as_doubles(args.in[0], args.count, buffer_a);
+    const ConstView b = as_doubles(args.in[1], args.count, buffer_b);
+    for_each_sample(args.count, plan_.size(), [&](Index s) {
+      plan_.for_each_run([&](Index at, const auto& from, Index n) {
+        const double* x = a.sample<double>(s) + from[0];
+        const double* y = b.sample<double>(s) + from[1];
+        const double* v = g.sample<double>(s) + at;
+        double* to = out.sample<double>(s) + from[k];
+        const Index sx = plan_.step(0), sy = plan_.step(1), st = plan_.step(k);
+        for (Index i = 0; i < n; ++i) to[i * st] += slope(x[i * sx], y[i * sy]) * v[i];
+      });
+    });
+  }
+
+  F f_;
+  Broadcast<2> plan_;
+};
+
+inline void require_same_type(const OnnxNode& node, Index first = 0) {
+  for (Index k = first + 1; k < node.num_inputs(); ++k) {
+    if (node.input(k).type != node.input(first).type) {
+      node.malformed("inputs of different element types");
+    }
+  }
+}
+
+template <class F>
+Imported import_binary(const OnnxNode& node, F function = {}) {
+  const ElementType type = node.input(0).type;
+  if (!MixedBinary<F>) require_same_type(node);
+  if (is_floating(type) ? !RealBinary<F> : !IntegerBinary<F>) {
+    node.unsupported("element type " + std::string(to_string(type)));
+  }
+  return {std::make_shared<BinaryOp<F>>(function, broadcast_operands(node)), {0, 1}};
+}
+
+template <class F>
+OpKind binary_kind(std::vector<OpCase> (*cases)(Rng&)) {
+  return {F::kName, [](const OnnxNode& node) { return import_binary<F>(node); }, cases};
+}
+
+// Worked examples of every way to broadcast, with both operands in [low, high].
+[[nodiscard]] std::vector<OpCase> binary_cases(Rng& rng, double low = -2, double high = 2);
+// Integer operands of a type, the second without zeros.
+[[nodiscard]] OpCase integer_operands(ElementType type);
+
+}  // namespace lipscope

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "ops/element_code.h"
+#include "ops/integers.h"
+#include "ops/unary.h"
+
+namespace lipscope {
+namespace {
+
+// Between floating types nothing is rounded: see Tensor::cast, whose meaning this has.
+class Cast final : public Op {
+ public:
+  explicit Cast(ElementType to) : to_(to) {}
+  std::string_view name() const override { return "Cast"; }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override {
+    return {{to_, in[0].shape}};
+  }
+
+  void eval(const EvalArgs& args) const override {
+    const ConstView x = args.in[0];
+    const MutView y = args.out[0];
+    for_storage(x.storage, [&](auto from) {
+      for_storage(y.storage, [&](auto to) {
+        over_entries(args.count, x, [&](Index b, Index begin, Index end) {
+          convert(x.type, x.sample<decltype(from)>(b) + begin, y.sample<decltype(to)>(b) + begin,
+                  end - begin);
+        });
+      });
+    });
+  }
+
+  bool differentiable() const override { return true; }
+  void jvp(const JvpArgs& args) const override {
+    pass(args.tangent_in[0], args.tangent_out[0], args.count);
+  }
+  void vjp(const VjpArgs& args) const override {
+    pass(args.grad_out[0], args.grad_in[0], args.count);
+  }
+
+ private:
+  template <class From, class To>
+  void convert(ElementType type, const From* x, To* y, Index n) const {
+    if constexpr (!std::is_same_v<From, Index>) {
+      if constexpr (std::is_same_v<To, Index>) {
+        const Tensor cut = Tensor(type, {n}, std::vector<From>(x, x + n)).cast(to_);
+        std::ranges::copy(cut.ints(), y);
+      } else {
+        for (Index i = 0; i < n; ++i) y[i] = static_cast<To>(x[i]);
+      }
+    } else if constexpr (std::is_same_v<To, Index>) {
+      for (Index i = 0; i < n; ++i) y[i] = wrap_integer(to_, x[i]);
+    } else {
+      for (Index i = 0; i < n; ++i) y[i] = static_cast<To>(integer_to_double(type, x[i]));
+    }
+  }
+
+  static void pass(const ConstView& v, const MutView& out, Index count) {
+    if (!out) return;
+    if (!v) return fill_zero(out, count);
+    for (Index b = 0; b < count; ++b) {
+      std::copy_n(v.sample<double>(b), out.size, out.sample<double>(b));
+    }
+  }
+
+  ElementType to_;
+};
+
+Imported import_cast(const OnnxNode& node) {
+  node.ignore({"saturate", "round_mode"});  // of casts to 8-bit floating types, which are refused
+  const bool named = node.opset() < 6;
+  return std::make_shared<Cast>(named ? element_type_of_name(node, node.text("to", ""))
+                                      : element_type_of_code(node, node.integer("to")));
+}
+Imported import_cast_like(const OnnxNode& node) {
+  node.ignore({"saturate", "round_mode"});
+  return std::make_shared<Cast>(node.input(1).type);
+}
+
+std::vector<Tensor> cast_inputs(Rng& rng) {
+  return {random_tensor_avoiding(rng, {2, 3}, {0}),
+          random_tensor(rng, {}),
+          random_tensor(rng, {0, 2}),
+          Tensor::integers({4}, {-1, 0, 300, 7}),
+          Tensor(ElementType::kUInt64, {2}, std::vector<Index>{-1, 5}),
+          Tensor(ElementType::kBool, {2}, std::vector<Index>{0, 1})};
+}
+
+std::vector<OpCase> cast_cases(Rng& rng) {
+  std::vector<OpCase> cases;
+  for (const Index code : {1, 3, 9, 10, 11, 13}) {
+    for (Tensor& x : cast_inputs(rng)) {
+      cases.push_back({.inputs = {{std::move(x)}}, .attributes = {{"to", code}}});
+    }
+  }
+  cases.push_back({.inputs = {{random_tensor(rng, {3})}},
+                   .attributes = {{"to", std::string("DOUBLE")}},
+                   .opset = 1});
+  return cases;
+}
+
+std::vector<OpCase> cast_like_cases(Rng& rng) {
+  std::vector<OpCase> cases;
+  for (const ElementType type : {ElementType::kFloat64, ElementType::kInt32, ElementType::kBool}) {
+    for (Tensor& x : cast_inputs(rng)) {
+      cases.push_back({.inputs = {{std::move(x)}, {Tensor::zeros(type, {1})}}, .opset = 15});
+    }
+  }
+  return cases;
+}
+
+}  // namespace
+
+std::vector<OpKind> op_cast() {
+  return {{"Cast", import_cast, cast_cases}, {"CastLike", import_cast_like, cast_like_cases}};
+}
+
+}  // namespace lipscope

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/binary.h"
+
+namespace lipscope {
+namespace {
+
+// A comparison of two broadcast operands; the answer is bool and carries no derivative.
+template <class F>
+class ComparisonOp final : public Op {
+ public:
+  explicit ComparisonOp(Broadcast<2> plan) : plan_(std::move(plan)) {}
+  std::string_view name() const override { return F::kName; }
+  std::vector<ValueType> infer(std::span<const ValueType>) const override {
+    return {{ElementType::kBool, plan_.shape()}};
+  }
+  void eval(const EvalArgs& args) const override {
+    const ConstView a = args.in[0], b = args.in[1];
+    for_storage(a.storage, [&](auto zero) {
+      using T = decltype(zero);
+      const auto holds = [type = a.type](T x, T y) -> Index {
+        return F::holds(order_key(type, x), order_key(type, y)) ? 1 : 0;
+      };
+      plan_.for_each_piece(args.count, [&](Index s, Index at, const auto& from, Index n) {
+        combine(n, a.sample<T>(s) + from[0], plan_.step(0), b.sample<T>(s) + from[1], plan_.step(1),
+                args.out[0].template sample<Index>(s) + at, holds);
+      });
+    });
+  }
+
+ private:
+  Broadcast<2> plan_;
+};
+
+struct Equal {
+  static constexpr std::string_view kName = "Equal";
+  template <class T>
+  static bool holds(T a, T b) {
+    return a == b;
+  }
+};
+
+struct Greater {
+  static constexpr std::string_view kName = "Greater";
+  template <class T>
+  static bool holds(T a, T b) {
+    return a > b;
+  }
+};
+
+struct Less {
+  static constexpr std::string_view kName = "Less";
+  template <class T>
+  static bool holds(T a, T b) {
+    return a < b;
+  }
+};
+
+struct GreaterOrEqual {
+  static constexpr std::string_view kName = "GreaterOrEqual";
+  template <class T>
+  static bool holds(T a, T b) {
+    return a >= b;
+  }
+};
+
+struct LessOrEqual {
+  static constexpr std::string_view kName = "LessOrEqual";
+  template <class T>
+  static bool holds(T a, T b) {
+    return a <= b;
+  }
+};
+
+std::vector<OpCase> comparison_cases(Rng& rng) {
+  auto cases = binary_cases(rng);
+  cases.push_back(integer_operands(ElementType::kInt32));
+  cases.push_back({.inputs = {{Tensor(ElementType::kUInt64, {3}, std::vector<Index>{-1, 0, 5})},
+                              {Tensor(ElementType::kUInt64, {}, std::vector<Index>{5})}}});
+  return cases;
+}
+
+template <class F>
+OpKind comparison_kind() {
+  constexpr auto kImport = [](const OnnxNode& node) -> Imported {
+    require_same_type(node);
+    return {std::make_shared<ComparisonOp<F>>(broadcast_operands(node)), {0, 1}};
+  };
+  return {F::kName, kImport, comparison_cases};
+}
+
+}  // namespace
+
+std::vector<OpKind> op_comparisons() {
+  return {comparison_kind<Equal>(), comparison_kind<Greater>(), comparison_kind<Less>(),
+          comparison_kind<GreaterOrEqual>(), comparison_kind<LessOrEqual>()};
+}
+
+}  // namespace lipscope

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <numbers>
+
+#include "ops/integers.h"
+#include "ops/unary.h"
+
+namespace lipscope {
+namespace {
+
+struct Neg {
+  static constexpr std::string_view kName = "Neg";
+  template <class T>
+  T value(T x) const {
+    return -x;
+  }
+  Index integer(ElementType, Index x) const { return subtract_integers(0, x); }
+  double slope(double) const { return -1; }
+};
+
+struct Abs {
+  static constexpr std::string_view kName = "Abs";
+  template <class T>
+  T value(T x) const {
+    return std::abs(x);
+  }
+  Index integer(ElementType type, Index x) const {
+    return is_unsigned(type) || x >= 0 ? x : subtract_integers(0, x);
+  }
+  double slope(double x) const { return x < 0 ? -1 : 1; }
+};
+
+struct Sqrt {
+  static constexpr std::string_view kName = "Sqrt";
+  template <class T>
+  T value(T x) const {
+    return std::sqrt(x);
+  }
+  double slope(double x) const { return 0.5 / std::sqrt(x); }
+};
+
+struct Reciprocal {
+  static constexpr std::string_view kName = "Reciprocal";
+  template <class T>
+  T value(T x) const {
+    return T(1) / x;
+  }
+  double slope(double x) const { return -1 / (x * x); }
+};
+
+struct Exp {
+  static constexpr std::string_view kName = "Exp";
+  template <class T>
+  T value(T x) const {
+    return std::exp(x);
+  }
+  double slope(double x) const { return std::exp(x); }
+};
+
+struct Log {
+  static constexpr std::string_view kName = "Log";
+  template <class T>
+  T value(T x) const {
+    return std::log(x);
+  }
+  double slope(double x) const { return 1 / x; }
+};
+
+struct Erf {
+  static constexpr std::string_view kName = "Erf";
+  template <class T>
+  T value(T x) const {
+    return std::erf(x);
+  }
+  double slope(double x) const { return 2 * std::numbers::inv_sqrtpi * std::exp(-x * x); }
+};
+
+// An int8 tensor with the entry that has no negative.
+OpCase integer_case() {
+  return {.inputs = {{Tensor(ElementType::kInt8, {3}, std::vector<Index>{-128, 0, 5})}}};
+}
+
+}  // namespace
+
+std::vector<OpKind> op_elementary() {
+  return {unary_kind<Neg>([](Rng& rng) { return joined(unary_cases(rng), {integer_case()}); }),
+          unary_kind<Abs>([](Rng& rng) { return joined(unary_cases(rng, {0}), {integer_case()}); }),
+          unary_kind<Sqrt>([](Rng& rng) { return unary_cases(rng, {}, 0.1, 4); }),
+          unary_kind<Reciprocal>([](Rng& rng) { return unary_cases(rng, {}, 0.3, 2); }),
+          unary_kind<Exp>([](Rng& rng) { return unary_cases(rng); }),
+          unary_kind<Log>([](Rng& rng) { return unary_cases(rng, {}, 0.3, 4); }),
+          unary_kind<Erf>([](Rng& rng) { return unary_cases(rng); })};
+}
+
+}  // namespace lipscope

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/unary.h"
+
+namespace lipscope {
+namespace {
+
+struct Elu {
+  static constexpr std::string_view kName = "Elu";
+  double alpha;
+  template <class T>
+  T value(T x) const {
+    return x < 0 ? T(alpha) * std::expm1(x) : x;
+  }
+  double slope(double x) const { return x < 0 ? alpha * std::exp(x) : 1; }
+};
+
+}  // namespace
+
+std::vector<OpKind> op_elu() {
+  return {{Elu::kName,
+           [](const OnnxNode& node) { return import_unary(node, Elu{node.real("alpha", 1.0)}); },
+           [](Rng& rng) {
+             return joined(unary_cases(rng, {0}), unary_cases(rng, {0}, -2, 2, {{"alpha", 2.0}}));
+           }}};
+}
+
+}  // namespace lipscope

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/activations.h"
+#include "ops/unary.h"
+
+namespace lipscope {
+namespace {
+
+struct HardSigmoid {
+  static constexpr std::string_view kName = "HardSigmoid";
+  double alpha, beta;
+  template <class T>
+  T value(T x) const {
+    const T y = T(alpha) * x + T(beta);
+    return y < 0 ? T(0) : y > 1 ? T(1) : y;
+  }
+  double slope(double x) const {
+    const double y = alpha * x + beta;
+    return y > 0 && y < 1 ? alpha : 0;
+  }
+};
+
+Imported import_hard_sigmoid(const OnnxNode& node) {
+  return import_unary(
+      node, HardSigmoid{.alpha = node.real("alpha", 0.2), .beta = node.real("beta", 0.5)});
+}
+
+}  // namespace
+
+std::optional<HardSigmoidLine> as_hard_sigmoid(const Op& op) {
+  const auto* found = dynamic_cast<const UnaryOp<HardSigmoid>*>(&op);
+  if (found == nullptr) return std::nullopt;
+  return HardSigmoidLine{found->function().alpha, found->function().beta};
+}
+
+std::vector<OpKind> op_hard_sigmoid() {
+  return {{HardSigmoid::kName, import_hard_sigmoid, [](Rng& rng) {
+             return joined(unary_cases(rng, {-2.5, 2.5}, -4, 4),
+                           unary_cases(rng, {-1.2, 0.8}, -2, 2, {{"alpha", 0.5}, {"beta", 0.6}}));
+           }}};
+}
+
+}  // namespace lipscope

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// The family of linear index maps: every output entry is a weighted sum of entries of one input, or
+// a constant, with weights fixed when the operator is made. Reshapes, transpositions, slices, pads,
+// gathers with constant indices, resizes and average pools are all of this kind; Split has several
+// such outputs and Concat is the adjoint of Split.
+//
+// The matrix of a map is I (x) M (x) I: the same M for each of `outer` blocks, acting on runs of
+// `inner` entries. M is held in the cheapest of several forms; for_each_term lists its entries
+// whatever the form.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "ops/dispatch.h"
+#include "ops/kind.h"
+#include "ops/taps.h"
+
+namespace lipscope {
+
+class IndexMap {
+ public:
+  // The constant entries get where they have no source: one for floating, one for integer storage.
+  struct Fill {
+    double real = 0;
+    Index integer = 0;
+  };
+  struct Blocks {
+    Index outer = 1, inner = 1;
+  };
+  struct Identity {};
+  struct Constant {};  // no sources at all
+  // Output entry (i_0, i_1, ...) of shape `dims` is input entry offset + sum_a i_a strides_a.
+  struct Strided {
+    Shape dims;
+    std::vector<Index> strides;
+    Index offset;
+  };
+  struct Gather {
+    std::vector<std::int32_t> sources;  // -1: the fill
+  };
+  // Row i: constants[i] + sum over j in [begin[i], begin[i+1]) of weights[j] x[sources[j]].
+  struct Weighted {
+    std::vector<std::int32_t> begin, sources;
+    std::vector<double> weights;
+    std::vector<double> constants;  // empty: all zero
+  };
+  struct Average {
+    Taps taps;
+    std::vector<double> weights;  // of each output entry of a plane, for all its sources
+  };
+
+  [[nodiscard]] static IndexMap identity(Index size);
+  [[nodiscard]] static IndexMap constant(Index rows, Index cols, Fill fill);
+  // Merges axes; a copy in order becomes the identity.
+  [[nodiscard]] static IndexMap strided(Index cols, const Shape& dims,
+                                        const std::vector<Index>& strides, Index offset = 0);
+  // `cols` and the sources count within M: runs of `inner` entries of one block.
+  [[nodiscard]] static IndexMap gather(Index cols, std::span<const Index> sources,
+                                       Blocks blocks = {1, 1}, Fill fill = {0, 0});
+  [[nodiscard]] static IndexMap weighted(Index cols, Weighted rows, Blocks blocks = {1, 1});
+  [[nodiscard]] static IndexMap average(Taps taps, std::vector<double> weights, Index outer);
+
+  // Of the whole map.
+  [[nodiscard]] Index rows() const noexcept { return blocks_.outer * rows_ * blocks_.inner; }
+  [[nodiscard]] Index cols() const noexcept { return blocks_.outer * cols_ * blocks_.inner; }
+  [[nodiscard]] Blocks blocks() const noexcept { return blocks_; }
+  [[nodiscard]] bool has_weights() const noexcept {
+    return std::holds_alternative<Weighted>(form_) || std::holds_alternative<Average>(form_);
+  }
+  [[nodiscard]] bool is_identity() const noexcept {
+    return std::holds_alternative<Identity>(form_);
+  }
+  [[nodiscard]] const Fill& fill() const noexcept { return fill_; }
+
+  // M alone: its size and its non-zero entries, visit(row, col, weight), in no particular order. An
+  // entry may come in several pieces (to be added).
+  [[nodiscard]] Index block_rows() const noexcept { return rows_; }
+  [[nodiscard]] Index block_cols() const noexcept { return cols_; }
+  template <class Visit>
+  void for_each_term(Visit&& visit) const;
+  // The constant added to row i of M.
+  [[nodiscard]] double constant_at(Index row) const;
+
+  // One block of `outer`: y = M x, plus the constant if asked. T: double, float, or Index (maps
+  // without weights).
+  template <class T>
+  void apply(const T* x, T* y, bool with_constant) const;
+  // One block: x += M' y.
+  void add_adjoint(const double* y, double* x) const;
+  // One block of a map that copies entries: x[source of i] = y[i], other entries stay.
+  template <class T>
+  void place(const T* y, T* x) const;
+
+ private:
+  template <class Visit>
+  static void for_each_run(const Strided& form, Visit&& visit);
+
+  Blocks blocks_;
+  Index rows_ = 0, cols_ = 0;
+  Fill fill_;
+  std::variant<Identity, Constant, Strided, Gather, Weighted, Average> form_;
+};
+
+// One input, one or several outputs.
+class IndexMapOp final : public Op {
+ public:
+  struct Output {
+    ValueType type;
+    IndexMap map;
+  };
+  IndexMapOp(std::string name, std::vector<Output> outputs)
+      : name_(std::move(name)), outputs_(std::move(outputs)) {}
+
+  [[nodiscard]] std::span<const Output> outputs() const noexcept { return outputs_; }
+
+  std::string_view name() const override { return name_; }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+  void eval(const EvalArgs& args) const override;
+  bool differentiable() const override { return true; }
+  void jvp(const JvpArgs& args) const override;
+  void vjp(const VjpArgs& args) const override;
+
+ private:
+  std::string name_;
+  std::vector<Output> outputs_;
+};
+
+// The operator for a node with one output whose entries come from input 0.
+[[nodiscard]] Imported index_map_op(const OnnxNode& node, Shape shape, IndexMap map);
+// The same entries under another shape.
+[[nodiscard]] Imported reshape_op(const OnnxNode& node, Shape shape);
+
+// Entries per step of each axis, row-major.
+[[nodiscard]] std::vector<Index> row_major_strides(const Shape& shape);
+// Product of dimensions [begin, end).
+[[nodiscard]] Index dims_product(const Shape& shape, Index begin, Index end);
+// Refuses outputs no machine could hold, as fuzzed or hostile files ask for.
+void check_output_size(const OnnxNode& node, const Shape& shape);
+
+template <class Visit>
+void IndexMap::for_each_run(const Strided& form, Visit&& visit) {
+  const std::size_t rank = form.dims.size();
+  const Index length = form.dims[rank - 1];
+  Index rows = 1;
+  for (std::size_t a = 0; a + 1 < rank; ++a) rows *= form.dims[a];
+  if (length == 0) return;
+  std::vector<Index> at(rank, 0);
+  Index source = form.offset;
+  for (Index row = 0; row < rows; ++row) {
+    visit(row * length, source, length, form.strides[rank - 1]);
+    for (std::size_t a = rank - 1; a-- > 0;) {
+      source += form.strides[a];
+      if (++at[a] < form.dims[a]) break;
+      source -= form.strides[a] * form.dims[a];
+      at[a] = 0;
+    }
+  }
+}
+
+template <class Visit>
+void IndexMap::for_each_term(Visit&& visit) const {
+  if (is_identity()) {
+    for (Index i = 0; i < rows_; ++i) visit(i, i, 1.0);
+  } else if (const auto* strided_form = std::get_if<Strided>(&form_)) {
+    for_each_run(*strided_form, [&](Index row, Index source, Index length, Index step) {
+      for (Index i = 0; i < length; ++i) visit(row + i, source + i * step, 1.0);
+    });
+  } else if (const auto* list = std::get_if<Gather>(&form_)) {
+    for (Index i = 0; i < rows_; ++i) {
+      const Index source = list->sources[static_cast<std::size_t>(i)];
+      if (source >= 0) visit(i, source, 1.0);
+    }
+  } else if (const auto* csr = std::get_if<Weighted>(&form_)) {
+    for (std::size_t i = 0; i + 1 < csr->begin.size(); ++i) {
+      for (auto j = static_cast<std::size_t>(csr->begin[i]);
+           j < static_cast<std::size_t>(csr->begin[i + 1]); ++j) {
+        visit(static_cast<Index>(i), Index{csr->sources[j]}, csr->weights[j]);
+      }
+    }
+  } else if (const auto* pool = std::get_if<Average>(&form_)) {
+    for (const Tap& tap : pool->taps.taps) {
+      for (Index i = 0; i < tap.length; ++i) {
+        visit(tap.out + i, tap.in + i * pool->taps.step,
+              pool->weights[static_cast<std::size_t>(tap.out + i)]);
+      }
+    }
+  }
+}
+
+}  // namespace lipscope

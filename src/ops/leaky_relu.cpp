@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/unary.h"
+
+namespace lipscope {
+namespace {
+
+struct LeakyRelu {
+  static constexpr std::string_view kName = "LeakyRelu";
+  double alpha;
+  template <class T>
+  T value(T x) const {
+    return x < 0 ? T(alpha) * x : x;
+  }
+  double slope(double x) const { return x < 0 ? alpha : 1; }
+};
+
+}  // namespace
+
+std::vector<OpKind> op_leaky_relu() {
+  return {
+      {LeakyRelu::kName,
+       [](const OnnxNode& node) { return import_unary(node, LeakyRelu{node.real("alpha", 0.01)}); },
+       [](Rng& rng) {
+         return joined(unary_cases(rng, {0}), unary_cases(rng, {0}, -2, 2, {{"alpha", 0.2}}));
+       }}};
+}
+
+}  // namespace lipscope

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "ops/binary.h"
+
+namespace lipscope {
+namespace {
+
+// The remainder with the sign of the dividend.
+struct Mod {
+  static constexpr std::string_view kName = "Mod";
+  template <class T>
+  T value(T a, T b) const {
+    return std::fmod(a, b);
+  }
+  double slope_a(double, double) const { return 1; }
+  double slope_b(double a, double b) const { return -std::trunc(a / b); }
+  Index integer(ElementType type, Index a, Index b) const { return remainder_integers(type, a, b); }
+};
+
+// The remainder with the sign of the divisor.
+struct FloorMod {
+  static constexpr std::string_view kName = "Mod";
+  Index integer(ElementType type, Index a, Index b) const {
+    const Index r = remainder_integers(type, a, b);
+    const bool opposite = !is_unsigned(type) && r != 0 && (r < 0) != (b < 0);
+    return opposite ? r + b : r;
+  }
+};
+
+Imported import_mod(const OnnxNode& node) {
+  if (node.input(0).type == ElementType::kBool) node.malformed("bool operand");
+  if (node.integer("fmod", 0) != 0) return import_binary<Mod>(node);
+  if (is_floating(node.input(0).type)) node.malformed("floating operands need fmod=1");
+  return import_binary<FloorMod>(node);
+}
+
+std::vector<OpCase> mod_cases(Rng& rng) {
+  const Attributes fmod = {{"fmod", Index{1}}};
+  // Quotients in (1.25, 1.8) or (-1.8, -1.25): away from the jumps.
+  std::vector<OpCase> cases = {
+      {.inputs = {{random_tensor(rng, {2, 3}, 2.5, 2.7)}, {random_tensor(rng, {3}, 1.5, 2)}},
+       .attributes = fmod},
+      {.inputs = {{random_tensor(rng, {2, 3}, -2.7, -2.5)}, {random_tensor(rng, {}, 1.5, 2), true}},
+       .attributes = fmod}};
+  for (const Attributes& attributes : {Attributes{}, fmod}) {
+    cases.push_back(
+        {.inputs = {{Tensor::integers({4}, {-7, 7, -8, 8})}, {Tensor::integers({2, 1}, {3, -3})}},
+         .attributes = attributes});
+    cases.push_back(integer_operands(ElementType::kUInt64));
+    cases.back().attributes = attributes;
+  }
+  return cases;
+}
+
+}  // namespace
+
+std::vector<OpKind> op_mod() { return {{Mod::kName, import_mod, mod_cases}}; }
+
+}  // namespace lipscope

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/multilinear.h"
+
+#include <algorithm>
+
+#include "linalg/contraction.h"
+#include "ops/dispatch.h"
+
+namespace lipscope {
+namespace {
+
+class MultilinearOp final : public Op {
+ public:
+  explicit MultilinearOp(Multilinear form) : form_(std::move(form)) {}
+
+  std::string_view name() const override { return form_.name; }
+  std::vector<ValueType> infer(std::span<const ValueType>) const override { return {form_.out}; }
+
+  void eval(const EvalArgs& args) const override {
+    const MutView out = args.out[0];
+    if (out.size == 0) return;
+    for_storage(out.storage, [&](auto zero) {
+      using T = decltype(zero);
+      bool overwrite = begin(out, form_.out_strides, args.count);
+      for (const Multilinear::Term& term : form_.terms) {
+        std::vector<Factor<T>> factors;
+        for (const std::size_t k : term.inputs) factors.push_back(factor<T>(args.in[k], k));
+        multiply(term, std::move(factors), form_.out_strides, out, args.count, overwrite);
+        overwrite = false;
+      }
+      if (out.storage == Storage::kInt64) wrap(out, args.count);
+    });
+  }
+
+  bool differentiable() const override { return true; }
+
+  void jvp(const JvpArgs& args) const override {
+    const MutView out = args.tangent_out[0];
+    if (!out || out.size == 0) return;
+    bool overwrite = begin(out, form_.out_strides, args.count);
+    for (const Multilinear::Term& term : form_.terms) {
+      for (const std::size_t moving : term.inputs) {
+        if (!args.tangent_in[moving]) continue;
+        std::vector<Factor<double>> factors;
+        for (const std::size_t k : term.inputs) {
+          factors.push_back(factor<double>(k == moving ? args.tangent_in[k] : args.in[k], k));
+        }
+        multiply(term, std::move(factors), form_.out_strides, out, args.count, overwrite);
+        overwrite = false;
+      }
+    }
+    if (overwrite) fill_zero(out, args.count);
+  }
+
+  void vjp(const VjpArgs& args) const override {
+    for (std::size_t wanted = 0; wanted < form_.strides.size(); ++wanted) {
+      const MutView grad = args.grad_in[wanted];
+      if (!grad || grad.size == 0) continue;
+      bool overwrite = begin(grad, form_.strides[wanted], args.count);
+      for (const Multilinear::Term& term : form_.terms) {
+        if (!args.grad_out[0] || std::ranges::count(term.inputs, wanted) == 0) continue;
+        std::vector<Factor<double>> factors;
+        for (const std::size_t k : term.inputs) {
+          factors.push_back(k == wanted ? factor<double>(args.grad_out[0], form_.out_strides)
+                                        : factor<double>(args.in[k], k));
+        }
+        multiply(term, std::move(factors), form_.strides[wanted], grad, args.count, overwrite);
+        overwrite = false;
+      }
+      if (overwrite) fill_zero(grad, args.count);
+    }
+  }
+
+ private:
+  // Whether the first term may overwrite: the labels reach every entry. Otherwise the view is
+  // cleared.
+  bool begin(const MutView& out, const std::vector<Index>& strides, Index count) const {
+    Index reached = 1;
+    for (std::size_t l = 0; l < strides.size(); ++l)
+      reached *= strides[l] != 0 ? form_.extents[l] : 1;
+    if (reached == out.size) return true;
+    fill_zero(out, count);
+    return false;
+  }
+
+  template <class T>
+  Factor<T> factor(const ConstView& view, std::size_t k) const {
+    return factor<T>(view, form_.strides[k]);
+  }
+  template <class T>
+  static Factor<T> factor(const ConstView& view, std::vector<Index> strides) {
+    strides.insert(strides.begin(), view.stride);
+    return {static_cast<const T*>(view.data), std::move(strides)};
+  }
+
+  // Samples are one more label.
+  template <class T>
+  void multiply(const Multilinear::Term& term, std::vector<Factor<T>> factors,
+                std::vector<Index> out_strides, const MutView& out, Index count,
+                bool overwrite) const {
+    std::vector<Index> extents = form_.extents;
+    extents.insert(extents.begin(), count);
+    out_strides.insert(out_strides.begin(), out.stride);
+    // A label that neither a factor nor the output has belongs to other terms.
+    for (std::size_t l = 0; l < extents.size(); ++l) {
+      bool used = out_strides[l] != 0;
+      for (const Factor<T>& f : factors) used = used || f.strides[l] != 0;
+      if (!used) extents[l] = 1;
+    }
+    contract_all(extents, std::move(factors), static_cast<T>(term.coefficient), out_strides,
+                 out.sample<T>(0), overwrite);
+  }
+
+  static void wrap(const MutView& out, Index count) {
+    for (Index b = 0; b < count; ++b) {
+      Index* to = out.sample<Index>(b);
+      for (Index i = 0; i < out.size; ++i) to[i] = wrap_integer(out.type, to[i]);
+    }
+  }
+
+  Multilinear form_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Op> make_multilinear(Multilinear form) {
+  return std::make_shared<MultilinearOp>(std::move(form));
+}
+
+std::vector<Index> label_strides(const Shape& shape) {
+  std::vector<Index> strides(shape.size());
+  Index stride = 1;
+  for (std::size_t i = shape.size(); i-- > 0;) {
+    strides[i] = shape[i] == 1 ? 0 : stride;
+    stride *= shape[i];
+  }
+  return strides;
+}
+
+}  // namespace lipscope

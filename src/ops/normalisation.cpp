@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/normalisation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "ops/dispatch.h"
+#include "ops/kind.h"
+#include "ops/rows.h"
+#include "ops/unary.h"
+
+namespace lipscope {
+namespace {
+
+// What distinguishes the members of the family.
+struct Standardisation {
+  std::string_view name;
+  ValueType x;
+  Index rows = 1, length = 1;  // of one sample
+  double epsilon = 0;
+  bool epsilon_outside = false;  // deviation + epsilon instead of sqrt(variance + epsilon)
+  bool scale = false, bias = false;
+  // Entry i of a sample takes entry (i / inner) % channels of scale and bias.
+  Index inner = 1, channels = 1;
+  std::vector<Index> places = {};            // where entry i of the rows lies in x; empty: at i
+  std::optional<ValueType> statistics = {};  // mean and inverse deviation are outputs too
+};
+
+class StandardiseOp final : public Op {
+ public:
+  explicit StandardiseOp(Standardisation s)
+      : s_(std::move(s)),
+        plain_(s_.scale && s_.bias && s_.inner == 1 && s_.channels == s_.length &&
+               s_.places.empty()) {}
+
+  std::string_view name() const override { return s_.name; }
+  std::vector<ValueType> infer(std::span<const ValueType>) const override {
+    if (s_.statistics) return {s_.x, *s_.statistics, *s_.statistics};
+    return {s_.x};
+  }
+
+  void eval(const EvalArgs& args) const override {
+    for_real(args.out[0].storage, [&](auto zero) {
+      using T = decltype(zero);
+      over_rows(args.count, [&](Index b, Index row) {
+        const T* x = args.in[0].sample<T>(b);
+        const T* scale = s_.scale ? args.in[1].sample<T>(b) : nullptr;
+        const T* bias = s_.bias ? args.in[bias_slot()].sample<T>(b) : nullptr;
+        T* y = args.out[0].sample<T>(b);
+        const Moments m = moments(x, row);
+        const Index begin = row * s_.length;
+        if (plain_) {
+          const T mean = static_cast<T>(m.mean), inverse = static_cast<T>(m.inverse);
+          for (Index i = 0; i < s_.length; ++i) {
+            y[begin + i] = (x[begin + i] - mean) * inverse * scale[i] + bias[i];
+          }
+        }
+        for (Index i = begin; i < begin + s_.length && !plain_; ++i) {
+          const Index c = channel(i);
+          double value = (static_cast<double>(x[place(i)]) - m.mean) * m.inverse;
+          if (scale != nullptr) value *= static_cast<double>(scale[c]);
+          if (bias != nullptr) value += static_cast<double>(bias[c]);
+          y[place(i)] = static_cast<T>(value);
+        }
+        if (!s_.statistics) return;
+        args.out[1].sample<T>(b)[row] = static_cast<T>(m.mean);
+        args.out[2].sample<T>(b)[row] = static_cast<T>(m.inverse);
+      });
+    });
+  }
+
+  bool differentiable() const override { return true; }
+
+  // With z the standardised row and n its length, the Jacobian of z is the symmetric matrix
+  //   r (I - 1 1'/n) - q z z'/n,
+  // where r is the inverse deviation and q = r (epsilon inside the root) or 1/deviation (outside).
+  void jvp(const JvpArgs& args) const override {
+    const ConstView dx = args.tangent_in[0];
+    const ConstView d_scale = s_.scale ? args.tangent_in[1] : ConstView{};
+    const ConstView d_bias = s_.bias ? args.tangent_in[bias_slot()] : ConstView{};
+    over_rows(args.count, [&](Index b, Index row) {
+      const double* x = args.in[0].sample<double>(b);
+      const double* scale = s_.scale ? args.in[1].sample<double>(b) : nullptr;
+      const Moments m = moments(x, row);
+      double mean = 0, along = 0;  // of dx, of z dx
+      if (dx) {
+        const double* v = dx.sample<double>(b);
+        each(row, [&](Index, Index p) { mean += v[p], along += z(m, x, p) * v[p]; });
+        mean /= length(), along /= length();
+      }
+      if (double* y = out(args.tangent_out[0], b); y != nullptr) {
+        each(row, [&](Index i, Index p) {
+          const Index c = channel(i);
+          double value =
+              dx ? m.inverse * (dx.sample<double>(b)[p] - mean) - m.pull * z(m, x, p) * along : 0;
+          if (scale != nullptr) value *= scale[c];
+          if (d_scale) value += d_scale.sample<double>(b)[c] * z(m, x, p);
+          if (d_bias) value += d_bias.sample<double>(b)[c];
+          y[p] = value;
+        });
+      }
+      if (!s_.statistics) return;
+      if (double* y = out(args.tangent_out[1], b); y != nullptr) y[row] = mean;
+      if (double* y = out(args.tangent_out[2], b); y != nullptr) {
+        y[row] = -m.inverse * m.pull * along;
+      }
+    });
+  }
+
+  void vjp(const VjpArgs& args) const override {
+    for (const MutView& grad : args.grad_in) {
+      if (grad) fill_zero(grad, args.count);
+    }
+    const ConstView g = args.grad_out[0];
+    for_each_sample(args.count, s_.rows * s_.length, [&](Index b) {
+      const double* x = args.in[0].sample<double>(b);
+      const double* scale = s_.scale ? args.in[1].sample<double>(b) : nullptr;
+      double* gx = out(args.grad_in[0], b);
+      double* g_scale = s_.scale ? out(args.grad_in[1], b) : nullptr;
+      double* g_bias = s_.bias ? out(args.grad_in[bias_slot()], b) : nullptr;
+      for (Index row = 0; row < s_.rows; ++row) {
+        const Moments m = moments(x, row);
+        if (gx != nullptr && s_.statistics) pull_statistics(args, b, row, m, x, gx);
+        if (!g) continue;
+        const double* v = g.sample<double>(b);
+        double mean = 0, along = 0;
+        each(row, [&](Index i, Index p) {
+          const Index c = channel(i);
+          const double h = scale != nullptr ? scale[c] * v[p] : v[p];
+          mean += h;
+          along += z(m, x, p) * h;
+          if (g_scale != nullptr) g_scale[c] += z(m, x, p) * v[p];
+          if (g_bias != nullptr) g_bias[c] += v[p];
+        });
+        if (gx == nullptr) continue;
+        mean /= length(), along /= length();
+        each(row, [&](Index i, Index p) {
+          const double h = scale != nullptr ? scale[channel(i)] * v[p] : v[p];
+          gx[p] += m.inverse * (h - mean) - m.pull * z(m, x, p) * along;
+        });
+      }
+    });
+  }
+
+ private:
+  struct Moments {
+    double mean, inverse, pull;
+  };
+
+  [[nodiscard]] double length() const { return static_cast<double>(s_.length); }
+  [[nodiscard]] std::size_t bias_slot() const { return s_.scale ? 2 : 1; }
+  [[nodiscard]] Index channel(Index i) const { return i / s_.inner % s_.channels; }
+  [[nodiscard]] Index place(Index i) const {
+    return s_.places.empty() ? i : s_.places[static_cast<std::size_t>(i)];
+  }
+  static double z(const Moments& m, const double* x, Index p) {
+    return (x[p] - m.mean) * m.inverse;
+  }
+  static double* out(const MutView& view, Index b) {
+    return view ? view.sample<double>(b) : nullptr;
+  }
+
+  // body(entry, its place) over a row.
+  template <class Body>
+  void each(Index row, Body&& body) const {
+    for (Index i = row * s_.length; i < (row + 1) * s_.length; ++i) body(i, place(i));
+  }
+  template <class Body>
+  void over_rows(Index count, Body&& body) const {
+    const Index grain = std::max<Index>(1, kParallelGrain / std::max<Index>(1, s_.length));
+    parallel_for(count * s_.rows, grain, [&](Index begin, Index end) {
+      for (Index i = begin; i < end; ++i) body(i / s_.rows, i % s_.rows);
+    });
+  }
+
+  // Sum of term(place) over a row, in several lanes.
+  template <class Term>
+  double row_sum(Index row, Term&& term) const {
+    double total = 0;
+    if (!s_.places.empty()) {
+      each(row, [&](Index, Index p) { total += term(p); });
+      return total;
+    }
+    constexpr Index kLanes = 8;
+    double lanes[kLanes] = {};
+    const Index end = (row + 1) * s_.length;
+    Index i = row * s_.length;
+    for (; i + kLanes <= end; i += kLanes) {
+      for (Index k = 0; k < kLanes; ++k) lanes[k] += term(i + k);
+    }
+    for (; i < end; ++i) total += term(i);
+    for (const double lane : lanes) total += lane;
+    return total;
+  }
+
+  template <class T>
+  Moments moments(const T* x, Index row) const {
+    const double mean = row_sum(row, [&](Index p) { return static_cast<double>(x[p]); }) / length();
+    const double variance = row_sum(row,
+                                    [&](Index p) {
+                                      const double d = static_cast<double>(x[p]) - mean;
+                                      return d * d;
+                                    }) /
+                            length();
+    if (!s_.epsilon_outside) {
+      const double inverse = 1 / std::sqrt(variance + s_.epsilon);
+      return {mean, inverse, inverse};
+    }
+    const double deviation = std::sqrt(variance);
+    return {mean, 1 / (deviation + s_.epsilon), deviation > 0 ? 1 / deviation : 0};
+  }
+
+  void pull_statistics(const VjpArgs& args, Index b, Index row, const Moments& m, const double* x,
+                       double* gx) const {
+    const double g_mean = args.grad_out[1] ? args.grad_out[1].sample<double>(b)[row] : 0;
+    const double g_inverse = args.grad_out[2] ? args.grad_out[2].sample<double>(b)[row] : 0;
+    each(row, [&](Index, Index p) {
+      gx[p] += (g_mean - g_inverse * m.inverse * m.pull * z(m, x, p)) / length();
+    });
+  }
+
+  Standardisation s_;
+  bool plain_;  // scale and bias run along with the row: the common case, made fast
+};
+
+Imported finish(Standardisation s) {
+  std::vector<Index> uses{0};
+  if (s.scale) uses.push_back(1);
+  if (s.bias) uses.push_back(2);
+  return {std::make_shared<const StandardiseOp>(std::move(s)), std::move(uses)};
+}
+
+Standardisation layer_norm(ValueType x, Index axis, double epsilon) {
+  const RowSplit split = RowSplit::of(x.shape, axis, static_cast<Index>(x.shape.size()));
+  return {.name = "LayerNormalization",
+          .x = std::move(x),
+          .rows = split.outer,
+          .length = split.length,
+          .epsilon = epsilon,
+          .channels = std::max<Index>(1, split.length)};
+}
+
+// Fits (inner, channels) to scale or bias of a shape that broadcasts to x.
+void fit_affine(const OnnxNode& node, Standardisation& s, Index k, bool first) {
+  const Shape& given = node.input(k).shape;
+  const Shape& x = s.x.shape;
+  const auto refuse = [&] {
+    node.unsupported(fmt::format("input {} of shape {} for data of shape {}", k, to_string(given),
+                                 to_string(x)));
+  };
+  if (given.size() > x.size()) refuse();
+  Shape full(x.size() - given.size(), 1);
+  full.insert(full.end(), given.begin(), given.end());
+  // The dimensions that are there have to be neighbours.
+  Index inner = 1, channels = 1;
+  std::size_t d = full.size();
+  for (; d > 0 && full[d - 1] == 1; --d) inner *= x[d - 1];
+  for (; d > 0 && full[d - 1] == x[d - 1]; --d) channels *= x[d - 1];
+  for (; d > 0 && full[d - 1] == 1; --d) {
+  }
+  if (d != 0) refuse();
+  if (element_count(s.x.shape) == 0) inner = channels = 1;
+  if (!first && (inner != s.inner || channels != s.channels)) refuse();
+  s.inner = inner;
+  s.channels = channels;
+}
+
+Imported import_layer_norm(const OnnxNode& node) {
+  require_real(node);
+  node.ignore({"stash_type"});
+  const Index rank = node.rank(0);
+  if (rank == 0) node.malformed("a scalar has no axis");
+  const Index axis = OnnxNode::axis(node.integer("axis", -1), rank);
+  Standardisation s = layer_norm(node.input(0), axis, node.real("epsilon", 1e-5));
+  s.scale = node.has_input(1);
+  s.bias = node.has_input(2);
+  if (s.scale) fit_affine(node, s, 1, true);
+  if (s.bias) fit_affine(node, s, 2, !s.scale);
+  if (node.wants_output(1) || node.wants_output(2)) {
+    Shape shape = s.x.shape;
+    std::fill(shape.begin() + axis, shape.end(), 1);
+    s.statistics = ValueType{s.x.type, std::move(shape)};
+  }
+  return finish(std::move(s));
+}
+
+// Scale and bias of one entry per channel.
+void require_affine(const OnnxNode& node, Index entries) {
+  for (const Index k : {1, 2}) {
+    if (node.input(k).shape != Shape{entries}) {
+      node.malformed(fmt::format("input {} has shape {}, expected [{}]", k,
+                                 to_string(node.input(k).shape), entries));
+    }
+  }
+}
+
+Imported import_instance_norm(const OnnxNode& node) {
+  require_real(node);
+  node.ignore({"consumed_inputs"});
+  const Shape& x = node.input(0).shape;
+  if (x.size() < 2) node.malformed("data of shape " + to_string(x));
+  const RowSplit split = RowSplit::of(x, 2, node.rank(0));
+  require_affine(node, x[1]);
+  return finish({.name = "InstanceNormalization",
+                 .x = node.input(0),
+                 .rows = split.outer,
+                 .length = split.length,
+                 .epsilon = node.real("epsilon", 1e-5),
+                 .scale = true,
+                 .bias = true,
+                 .inner = std::max<Index>(1, split.length),
+                 .channels = std::max<Index>(1, x[1])});
+}
+
+// Up to opset 20 scale and bias have one entry per group, then one per channel.
+Imported import_group_norm(const OnnxNode& node) {
+  require_real(node);
+  node.ignore({"stash_type"});
+  const Shape& x = node.input(0).shape;
+  const Index groups = node.integer("num_groups");
+  if (x.size() < 2 || groups < 1 || x[1] % groups != 0) {
+    node.malformed(fmt::format("{} groups for data of shape {}", groups, to_string(x)));
+  }
+  const RowSplit split = RowSplit::of(x, 2, node.rank(0));
+  const Index length = x[1] / groups * split.length;
+  const bool per_group = node.opset() < 21;
+  require_affine(node, per_group ? groups : x[1]);
+  return finish({.name = "GroupNormalization",
+                 .x = node.input(0),
+                 .rows = x[0] * groups,
+                 .length = length,
+                 .epsilon = node.real("epsilon", 1e-5),
+                 .scale = true,
+                 .bias = true,
+                 .inner = std::max<Index>(1, per_group ? length : split.length),
+                 .channels = std::max<Index>(1, per_group ? groups : x[1])});
+}
+
+Imported import_mean_variance(const OnnxNode& node) {
+  require_real(node);
+  const Shape& x = node.input(0).shape;
+  std::vector<bool> reduced(x.size(), false);
+  for (const Index a : node.integers("axes").value_or(std::vector<Index>{0, 2, 3})) {
+    reduced[static_cast<std::size_t>(OnnxNode::axis(a, node.rank(0)))] = true;
+  }
+  Standardisation s{.name = "MeanVarianceNormalization",
+                    .x = node.input(0),
+                    .epsilon = 1e-9,
+                    .epsilon_outside = true};
+  for (std::size_t d = 0; d < x.size(); ++d) (reduced[d] ? s.length : s.rows) *= x[d];
+  // Entries sorted by the kept indices, then by the reduced ones.
+  s.places.resize(static_cast<std::size_t>(element_count(x)));
+  for (std::size_t i = 0; i < s.places.size(); ++i) {
+    Index rest = static_cast<Index>(i), row = 0, column = 0, rows = 1, columns = 1;
+    for (std::size_t d = x.size(); d-- > 0;) {
+      const Index at = rest % x[d];
+      rest /= x[d];
+      (reduced[d] ? column : row) += at * (reduced[d] ? columns : rows);
+      (reduced[d] ? columns : rows) *= x[d];
+    }
+    s.places[static_cast<std::size_t>(row * s.length + column)] = static_cast<Index>(i);
+  }
+  return finish(std::move(s));
+}
+
+OpCase affine_case(Rng& rng, Shape x, Shape affine, Attributes attributes, int opset,
+                   bool fixed = false) {
+  return {.inputs = {{random_tensor(rng, std::move(x))},
+                     {random_tensor(rng, affine), fixed},
+                     {random_tensor(rng, affine), fixed}},
+          .attributes = std::move(attributes),
+          .opset = opset};
+}
+
+std::vector<OpCase> layer_norm_cases(Rng& rng) {
+  std::vector<OpCase> cases = {
+      affine_case(rng, {2, 3, 6}, {6}, {}, 17),
+      affine_case(rng, {2, 3, 4}, {3, 4}, {{"axis", Index{1}}, {"epsilon", 0.1}}, 17),
+      affine_case(rng, {2, 4, 3}, {4, 1}, {{"axis", Index{-2}}}, 17, true),
+      affine_case(rng, {2, 4, 3}, {1}, {{"axis", Index{0}}}, 17),
+      affine_case(rng, {0, 4}, {4}, {}, 17),
+  };
+  cases.push_back(cases[0]);
+  cases.back().inputs.resize(2);
+  return cases;
+}
+
+std::vector<OpCase> instance_norm_cases(Rng& rng) {
+  return {affine_case(rng, {2, 3, 4, 2}, {3}, {}, 13),
+          affine_case(rng, {1, 3, 5}, {3}, {{"epsilon", 0.01}}, 6, true)};
+}
+
+std::vector<OpCase> group_norm_cases(Rng& rng) {
+  return {affine_case(rng, {2, 6, 2, 2}, {3}, {{"num_groups", Index{3}}}, 18),
+          affine_case(rng, {2, 6, 2, 2}, {6}, {{"num_groups", Index{2}}}, 21)};
+}
+
+std::vector<OpCase> mean_variance_cases(Rng& rng) {
+  return {{.inputs = {{random_tensor(rng, {3, 2, 2, 3})}}},
+          {.inputs = {{random_tensor(rng, {3, 2, 4})}},
+           .attributes = {{"axes", std::vector<Index>{1, -1}}}}};
+}
+
+}  // namespace
+
+std::shared_ptr<const Op> make_layer_norm(ValueType x, Index axis, double epsilon, bool scale,
+                                          bool bias) {
+  Standardisation s = layer_norm(std::move(x), axis, epsilon);
+  s.scale = scale;
+  s.bias = bias;
+  return std::make_shared<const StandardiseOp>(std::move(s));
+}
+
+std::vector<OpKind> op_normalisation() {
+  return {{"LayerNormalization", import_layer_norm, layer_norm_cases},
+          {"InstanceNormalization", import_instance_norm, instance_norm_cases},
+          {"GroupNormalization", import_group_norm, group_norm_cases},
+          {"MeanVarianceNormalization", import_mean_variance, mean_variance_cases}};
+}
+
+}  // namespace lipscope

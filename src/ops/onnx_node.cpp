@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/onnx_node.h"
+
+#include <fmt/format.h>
+
+#include "lipscope/error.h"
+
+namespace lipscope {
+
+OnnxNode::OnnxNode(std::string type, int opset, Attributes attributes,
+                   std::vector<std::optional<NodeInput>> inputs, std::vector<bool> outputs)
+    : type_(std::move(type)),
+      opset_(opset),
+      attributes_(std::move(attributes)),
+      inputs_(std::move(inputs)),
+      outputs_(std::move(outputs)) {}
+
+bool OnnxNode::has_input(Index k) const {
+  return k >= 0 && k < num_inputs() && inputs_[static_cast<std::size_t>(k)].has_value();
+}
+
+const ValueType& OnnxNode::input(Index k) const {
+  if (!has_input(k)) malformed(fmt::format("input {} is missing", k));
+  return inputs_[static_cast<std::size_t>(k)]->type;
+}
+
+bool OnnxNode::is_constant(Index k) const {
+  return has_input(k) && inputs_[static_cast<std::size_t>(k)]->constant != nullptr;
+}
+
+const Tensor& OnnxNode::constant(Index k) const {
+  if (!has_input(k)) malformed(fmt::format("input {} is missing", k));
+  const Tensor* value = inputs_[static_cast<std::size_t>(k)]->constant;
+  if (value == nullptr) throw NeedsConstant{k};
+  return *value;
+}
+
+std::optional<std::vector<Index>> OnnxNode::constant_ints(Index k) const {
+  if (!has_input(k)) return std::nullopt;
+  const Tensor& value = constant(k);
+  if (is_floating(value.type())) malformed(fmt::format("input {} has to be integers", k));
+  const auto entries = value.ints();
+  return std::vector<Index>(entries.begin(), entries.end());
+}
+
+bool OnnxNode::wants_output(Index k) const {
+  return k >= 0 && k < num_outputs() && outputs_[static_cast<std::size_t>(k)];
+}
+
+bool OnnxNode::has(std::string_view name) const {
+  const auto found = attributes_.find(name);
+  if (found == attributes_.end()) return false;
+  read_.insert(found->first);
+  return true;
+}
+
+template <class T>
+const T* OnnxNode::find(std::string_view name) const {
+  if (!has(name)) return nullptr;
+  const auto* value = std::get_if<T>(&attributes_.find(name)->second);
+  if (value == nullptr) malformed(fmt::format("attribute '{}' has the wrong type", name));
+  return value;
+}
+
+Index OnnxNode::integer(std::string_view name, Index fallback) const {
+  const auto* value = find<Index>(name);
+  return value != nullptr ? *value : fallback;
+}
+Index OnnxNode::integer(std::string_view name) const {
+  const auto* value = find<Index>(name);
+  if (value == nullptr) malformed(fmt::format("attribute '{}' is missing", name));
+  return *value;
+}
+double OnnxNode::real(std::string_view name, double fallback) const {
+  const auto* value = find<double>(name);
+  return value != nullptr ? *value : fallback;
+}
+double OnnxNode::real(std::string_view name) const {
+  const auto* value = find<double>(name);
+  if (value == nullptr) malformed(fmt::format("attribute '{}' is missing", name));
+  return *value;
+}
+std::string OnnxNode::text(std::string_view name, std::string_view fallback) const {
+  const auto* value = find<std::string>(name);
+  return value != nullptr ? *value : std::string(fallback);
+}
+std::optional<std::vector<Index>> OnnxNode::integers(std::string_view name) const {
+  const auto* value = find<std::vector<Index>>(name);
+  if (value == nullptr) return std::nullopt;
+  return *value;
+}
+std::optional<std::vector<double>> OnnxNode::reals(std::string_view name) const {
+  const auto* value = find<std::vector<double>>(name);
+  if (value == nullptr) return std::nullopt;
+  return *value;
+}
+const Tensor* OnnxNode::tensor(std::string_view name) const { return find<Tensor>(name); }
+
+void OnnxNode::ignore(std::initializer_list<std::string_view> names) const {
+  for (const std::string_view name : names) (void)has(name);
+}
+
+std::vector<std::string> OnnxNode::unread() const {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : attributes_) {
+    if (!read_.contains(name)) names.push_back(name);
+  }
+  return names;
+}
+
+Index OnnxNode::axis(Index axis, Index rank) {
+  if (axis < -rank || axis >= rank) {
+    throw Error(ErrorCode::kBadFile, fmt::format("axis {} does not exist in a tensor of rank {}", axis, rank));
+  }
+  return axis < 0 ? axis + rank : axis;
+}
+
+void OnnxNode::unsupported(const std::string& reason) const {
+  throw Error(ErrorCode::kUnsupported, fmt::format("operator {}: {}", type_, reason));
+}
+void OnnxNode::malformed(const std::string& reason) const {
+  throw Error(ErrorCode::kBadFile, fmt::format("operator {}: {}", type_, reason));
+}
+
+}  // namespace lipscope

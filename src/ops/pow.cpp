@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "ops/binary.h"
+
+namespace lipscope {
+namespace {
+
+struct Pow {
+  static constexpr std::string_view kName = "Pow";
+  static constexpr bool kMixed = true;
+  template <class T>
+  T value(T a, T b) const {
+    if (b == 2) return a * a;
+    if (b == 3) return a * a * a;
+    return std::pow(a, b);
+  }
+  double slope_a(double a, double b) const { return b == 0 ? 0 : b * value(a, b - 1); }
+  double slope_b(double a, double b) const {
+    return a == 0 && b > 0 ? 0 : std::pow(a, b) * std::log(a);
+  }
+  Index integer(ElementType type, Index a, Index b) const {
+    if (b < 0 && !is_unsigned(type)) return a == 1 ? 1 : a == -1 ? (b % 2 == 0 ? 1 : -1) : 0;
+    Index result = 1;
+    for (std::uint64_t rest = bits_of(b); rest != 0; rest >>= 1) {
+      if ((rest & 1) != 0) result = multiply_integers(result, a);
+      a = multiply_integers(a, a);
+    }
+    return result;
+  }
+};
+
+Imported import_pow(const OnnxNode& node) {
+  if (node.input(0).type == ElementType::kBool || node.input(1).type == ElementType::kBool) {
+    node.malformed("bool operand");
+  }
+  return import_binary<Pow>(node);
+}
+
+std::vector<OpCase> pow_cases(Rng& rng) {
+  auto cases = binary_cases(rng, 0.5, 2);
+  const auto whole = [](ElementType type) {
+    return Tensor(type, {3}, std::vector<Index>{2, 3, 1});
+  };
+  const auto x = [&] { return random_tensor(rng, {2, 3}); };
+  cases.push_back({.inputs = {{x()}, {Tensor::vector({2}).cast(ElementType::kFloat32), true}}});
+  cases.push_back({.inputs = {{x()}, {Tensor::vector({0, 1, 3}), true}}});
+  cases.push_back({.inputs = {{x()}, {whole(ElementType::kInt64), true}}});
+  cases.push_back({.inputs = {{x()}, {whole(ElementType::kInt32)}}});
+  cases.push_back(
+      {.inputs = {{whole(ElementType::kInt32)}, {random_tensor(rng, {3}, 1.1, 1.4), true}}});
+  cases.push_back({.inputs = {{whole(ElementType::kInt8)}, {whole(ElementType::kInt64)}}});
+  return cases;
+}
+
+}  // namespace
+
+std::vector<OpKind> op_pow() { return {{Pow::kName, import_pow, pow_cases}}; }
+
+}  // namespace lipscope

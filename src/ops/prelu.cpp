@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/binary.h"
+
+namespace lipscope {
+namespace {
+
+struct PRelu {
+  static constexpr std::string_view kName = "PRelu";
+  template <class T>
+  T value(T a, T b) const {
+    return a < 0 ? a * b : a;
+  }
+  double slope_a(double a, double b) const { return a < 0 ? b : 1; }
+  double slope_b(double a, double) const { return a < 0 ? a : 0; }
+  Index integer(ElementType type, Index a, Index b) const {
+    return a < 0 && !is_unsigned(type) ? multiply_integers(a, b) : a;
+  }
+};
+
+// Before opset 7 the slope is one number or one per channel; since then it broadcasts to x.
+Imported import_prelu(const OnnxNode& node) {
+  require_same_type(node);
+  node.ignore({"consumed_inputs"});
+  const Shape& x = node.input(0).shape;
+  Shape slope = node.input(1).shape;
+  if (node.opset() < 7) {
+    if (element_count(slope) == 1) {
+      slope = {};
+    } else if (slope.size() == 1 && x.size() > 1 && slope[0] == x[1]) {
+      slope.resize(x.size() - 1, 1);
+    }
+  }
+  if (broadcast_shape(x, slope) != x) node.malformed("the slope does not fit the input");
+  return {std::make_shared<BinaryOp<PRelu>>(PRelu{}, Broadcast<2>(x, {x, slope})), {0, 1}};
+}
+
+std::vector<OpCase> prelu_cases(Rng& rng) {
+  std::vector<OpCase> cases;
+  const auto add = [&](Shape x, Shape slope, int opset) {
+    cases.push_back({.inputs = {{random_tensor_avoiding(rng, std::move(x), {0})},
+                                {random_tensor(rng, std::move(slope)), cases.size() % 2 == 0}},
+                     .opset = opset});
+  };
+  add({1, 3, 2, 2}, {3, 1, 1}, 9);
+  add({1, 3, 2, 2}, {3, 1, 1}, 16);
+  add({2, 3}, {3}, 9);
+  add({2, 3}, {}, 9);
+  add({1, 3, 2, 2}, {3}, 6);
+  add({1, 3, 2}, {3}, 6);
+  add({1, 3, 2}, {1}, 1);
+  add({0, 3}, {1}, 9);
+  return cases;
+}
+
+}  // namespace
+
+std::vector<OpKind> op_prelu() { return {{PRelu::kName, import_prelu, prelu_cases}}; }
+
+}  // namespace lipscope

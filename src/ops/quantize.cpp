@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <limits>
+
+#include "ops/element_code.h"
+#include "ops/integers.h"
+#include "ops/rows.h"
+
+namespace lipscope {
+namespace {
+
+// scale and zero point have one entry per index of the split's middle dimension.
+struct Grid {
+  ElementType out;
+  RowSplit split;
+
+  // body(channel, first entry) for each run of `inner` entries that share a channel.
+  template <class Body>
+  void for_each_run(Body&& body) const {
+    for (Index o = 0; o < split.outer; ++o) {
+      for (Index c = 0; c < split.length; ++c) body(c, (o * split.length + c) * split.inner);
+    }
+  }
+};
+
+// The nearest integer, ties to even, kept within the type; NaN gives the smallest.
+template <class T>
+Index saturated_round(ElementType type, T value, Index zero_point) {
+  const T smallest = static_cast<T>(smallest_integer(type));
+  const T largest = static_cast<T>(largest_integer(type));
+  const T moved = std::nearbyint(value) + static_cast<T>(zero_point);
+  return static_cast<Index>(moved > smallest ? (moved < largest ? moved : largest) : smallest);
+}
+
+class QuantizeLinear final : public Op {
+ public:
+  explicit QuantizeLinear(Grid grid) : grid_(grid) {}
+  std::string_view name() const override { return "QuantizeLinear"; }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override {
+    return {{grid_.out, in[0].shape}};
+  }
+  void eval(const EvalArgs& args) const override {
+    for_storage(args.in[0].storage, [&](auto from) {
+      for_real(args.in[1].storage,
+               [&](auto real) { eval_as<decltype(from), decltype(real)>(args); });
+    });
+  }
+
+ private:
+  template <class From, class T>
+  void eval_as(const EvalArgs& args) const {
+    for_each_sample(args.count, args.in[0].size, [&](Index b) {
+      const From* x = args.in[0].sample<From>(b);
+      const T* scale = args.in[1].sample<T>(b);
+      const Index* zero = args.in.size() > 2 ? args.in[2].sample<Index>(b) : nullptr;
+      Index* y = args.out[0].sample<Index>(b);
+      grid_.for_each_run([&](Index c, Index begin) {
+        const Index zero_point = zero != nullptr ? zero[c] : 0;
+        for (Index i = begin; i < begin + grid_.split.inner; ++i) {
+          y[i] = saturated_round(grid_.out, static_cast<T>(x[i]) / scale[c], zero_point);
+        }
+      });
+    });
+  }
+
+  Grid grid_;
+};
+
+// (x - zero point) scale, with a derivative by the scale: the integers carry none.
+class DequantizeLinear final : public Op {
+ public:
+  explicit DequantizeLinear(Grid grid) : grid_(grid) {}
+  std::string_view name() const override { return "DequantizeLinear"; }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override {
+    return {{grid_.out, in[0].shape}};
+  }
+  void eval(const EvalArgs& args) const override {
+    for_real(args.out[0].storage, [&](auto zero) {
+      using T = decltype(zero);
+      scaled<T>(args.in, args.in[1], args.out[0], args.count);
+    });
+  }
+  bool differentiable() const override { return true; }
+  void jvp(const JvpArgs& args) const override {
+    const MutView out = args.tangent_out[0];
+    if (!out) return;
+    if (!args.tangent_in[1]) return fill_zero(out, args.count);
+    scaled<double>(args.in, args.tangent_in[1], out, args.count);
+  }
+  void vjp(const VjpArgs& args) const override {
+    const MutView out = args.grad_in[1];
+    if (!out) return;
+    fill_zero(out, args.count);
+    if (!args.grad_out[0]) return;
+    for (Index b = 0; b < args.count; ++b) {
+      const double* g = args.grad_out[0].sample<double>(b);
+      for_each_level(args.in, b, [&](Index i, Index c, Index level) {
+        out.sample<double>(b)[c] += g[i] * static_cast<double>(level);
+      });
+    }
+  }
+
+ private:
+  // body(entry, channel, x - zero point).
+  template <class Body>
+  void for_each_level(std::span<const ConstView> in, Index b, Body&& body) const {
+    const Index* x = in[0].sample<Index>(b);
+    const Index* zero = in.size() > 2 ? in[2].sample<Index>(b) : nullptr;
+    grid_.for_each_run([&](Index c, Index begin) {
+      const Index zero_point = zero != nullptr ? zero[c] : 0;
+      for (Index i = begin; i < begin + grid_.split.inner; ++i) body(i, c, x[i] - zero_point);
+    });
+  }
+  template <class T>
+  void scaled(std::span<const ConstView> in, const ConstView& scale, const MutView& out,
+              Index count) const {
+    for_each_sample(count, in[0].size, [&](Index b) {
+      const T* by = scale.sample<T>(b);
+      T* y = out.sample<T>(b);
+      for_each_level(in, b,
+                     [&](Index i, Index c, Index level) { y[i] = static_cast<T>(level) * by[c]; });
+    });
+  }
+
+  Grid grid_;
+};
+
+// Reads what both directions share: one scale for all, or one per index of an axis.
+Grid grid_of(const OnnxNode& node, ElementType out) {
+  if (node.integer("block_size", 0) != 0) node.unsupported("blocked scales");
+  node.ignore({"saturate"});  // of 8-bit floating types, which are refused
+  const Shape& x = node.input(0).shape;
+  const Shape& scale = node.input(1).shape;
+  const Index axis = node.integer("axis", 1);
+  if (!is_floating(node.input(1).type)) node.unsupported("a scale that is not floating");
+  if (node.has_input(2) && element_count(node.input(2).shape) != element_count(scale)) {
+    node.malformed("scale and zero point have different shapes");
+  }
+  if (scale.size() > 1) node.unsupported("blocked scales");
+  if (element_count(scale) == 1) return {out, {1, 1, element_count(x)}};
+  const Index channel = OnnxNode::axis(axis, static_cast<Index>(x.size()));
+  if (x[static_cast<std::size_t>(channel)] != scale[0]) {
+    node.malformed("the scale does not fit the axis");
+  }
+  return {out, RowSplit::of(x, channel, channel + 1)};
+}
+
+std::vector<Index> used_inputs(const OnnxNode& node) {
+  return node.has_input(2) ? std::vector<Index>{0, 1, 2} : std::vector<Index>{0, 1};
+}
+
+Imported import_quantize(const OnnxNode& node) {
+  // A computed scale (dynamic quantisation) decides ties by its own rounding: no real-valued answer.
+  (void)node.constant(1);
+  const Index code = node.integer("output_dtype", 0);
+  const ElementType out = node.has_input(2) ? node.input(2).type
+                          : code != 0       ? element_type_of_code(node, code)
+                                            : ElementType::kUInt8;
+  if (node.has_input(2) && code != 0 && element_type_of_code(node, code) != out) {
+    node.malformed("output_dtype and the zero point disagree");
+  }
+  if (node.integer("precision", 0) != 0) node.unsupported("attribute 'precision'");
+  if (is_floating(out) || largest_integer(out) == 1 || largest_integer(out) > 0xFFFF ||
+      out == ElementType::kUInt64) {
+    node.unsupported("quantization to " + std::string(to_string(out)));
+  }
+  return {std::make_shared<QuantizeLinear>(grid_of(node, out)), used_inputs(node)};
+}
+
+Imported import_dequantize(const OnnxNode& node) {
+  if (is_floating(node.input(0).type)) node.unsupported("floating levels");
+  if (node.has_input(2) && node.input(2).type != node.input(0).type) {
+    node.malformed("the zero point has another element type");
+  }
+  const Index code = node.integer("output_dtype", 0);
+  const ElementType out = code != 0 ? element_type_of_code(node, code) : node.input(1).type;
+  if (!is_floating(out)) node.malformed("output_dtype is not floating");
+  return {std::make_shared<DequantizeLinear>(grid_of(node, out)), used_inputs(node)};
+}
+
+// Entries in the middle third between half steps of the scale.
+Tensor between_ties(Rng& rng, Shape shape, double scale) {
+  Tensor x = random_tensor(rng, std::move(shape), -0.3, 0.3);
+  std::uniform_int_distribution<int> level(-200, 200);
+  for (double& entry : x.doubles()) entry = (entry + level(rng)) * scale;
+  return x;
+}
+Tensor reals(std::vector<double> entries) {
+  return Tensor::vector(std::move(entries)).cast(ElementType::kFloat32);
+}
+Tensor levels(ElementType type, Shape shape, std::vector<Index> entries) {
+  return {type, std::move(shape), std::move(entries)};
+}
+
+std::vector<OpCase> quantize_cases(Rng& rng) {
+  const Tensor scalar = reals({0.25}).reshaped({});
+  return {{.inputs = {{between_ties(rng, {2, 3}, 0.25)}, {scalar, true}}},
+          {.inputs = {{between_ties(rng, {6}, 0.25)},
+                      {reals({0.25}), true},
+                      {levels(ElementType::kInt8, {1}, {-3}), true}}},
+          {.inputs = {{between_ties(rng, {2, 3, 2}, 0.5)},
+                      {reals({0.5, 0.5, 0.5}), true},
+                      {levels(ElementType::kUInt8, {3}, {0, 128, 255}), true}}},
+          {.inputs = {{between_ties(rng, {2, 3}, 0.5)}, {reals({0.5, 0.5}), true}},
+           .attributes = {{"axis", Index{-2}}, {"output_dtype", Index{5}}},
+           .opset = 21},
+          {.inputs = {{levels(ElementType::kInt32, {3}, {-700, 3, 900})}, {scalar, true}}}};
+}
+
+std::vector<OpCase> dequantize_cases(Rng& rng) {
+  const auto scale = [&](Shape shape) { return random_tensor(rng, std::move(shape), 0.1, 1); };
+  return {{.inputs = {{levels(ElementType::kUInt8, {3}, {0, 3, 255})}, {scale({}), true}}},
+          {.inputs = {{levels(ElementType::kInt8, {2, 2}, {-128, 3, 0, 127})},
+                      {scale({2})},
+                      {levels(ElementType::kInt8, {2}, {-5, 100}), true}}},
+          {.inputs = {{levels(ElementType::kInt32, {2, 1, 2}, {-70000, 3, 0, 9})}, {scale({2})}},
+           .attributes = {{"axis", Index{0}}}}};
+}
+
+}  // namespace
+
+std::vector<OpKind> op_quantize() {
+  return {{"QuantizeLinear", import_quantize, quantize_cases},
+          {"DequantizeLinear", import_dequantize, dequantize_cases}};
+}
+
+}  // namespace lipscope

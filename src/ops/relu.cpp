@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/unary.h"
+
+namespace lipscope {
+namespace {
+
+struct Relu {
+  static constexpr std::string_view kName = "Relu";
+  template <class T>
+  T value(T x) const {
+    return x < 0 ? T(0) : x;  // keeps NaN
+  }
+  double slope(double x) const { return x > 0 ? 1 : 0; }
+};
+
+}  // namespace
+
+std::vector<OpKind> op_relu() {
+  return {unary_kind<Relu>([](Rng& rng) {
+    return std::vector<OpCase>{{.inputs = {{random_tensor_avoiding(rng, {3, 4}, {0})}}}};
+  })};
+}
+
+}  // namespace lipscope

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/unary.h"
+
+namespace lipscope {
+namespace {
+
+struct Selu {
+  static constexpr std::string_view kName = "Selu";
+  double alpha, gamma;
+  template <class T>
+  T value(T x) const {
+    return T(gamma) * (x < 0 ? T(alpha) * std::expm1(x) : x);
+  }
+  double slope(double x) const { return gamma * (x < 0 ? alpha * std::exp(x) : 1); }
+};
+
+Imported import_selu(const OnnxNode& node) {
+  const bool old = node.opset() < 6;
+  return import_unary(node,
+                      Selu{.alpha = node.real("alpha", old ? 1.6732 : 1.67326319217681884765625),
+                           .gamma = node.real("gamma", old ? 1.0507 : 1.05070102214813232421875)});
+}
+
+}  // namespace
+
+std::vector<OpKind> op_selu() {
+  return {{Selu::kName, import_selu, [](Rng& rng) {
+             return joined(unary_cases(rng, {0}),
+                           unary_cases(rng, {0}, -2, 2, {{"alpha", 2.0}, {"gamma", 3.0}}));
+           }}};
+}
+
+}  // namespace lipscope

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/stable.h"
+#include "ops/unary.h"
+
+namespace lipscope {
+namespace {
+
+struct Sigmoid {
+  static constexpr std::string_view kName = "Sigmoid";
+  template <class T>
+  T value(T x) const {
+    return sigmoid(x);
+  }
+  double slope(double x) const { return sigmoid_slope(x); }
+};
+
+}  // namespace
+
+std::vector<OpKind> op_sigmoid() {
+  return {unary_kind<Sigmoid>([](Rng& rng) { return unary_cases(rng, {}, -6, 6); })};
+}
+
+}  // namespace lipscope

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/stable.h"
+#include "ops/unary.h"
+
+namespace lipscope {
+namespace {
+
+struct Softplus {
+  static constexpr std::string_view kName = "Softplus";
+  template <class T>
+  T value(T x) const {
+    return softplus(x);
+  }
+  double slope(double x) const { return sigmoid(x); }
+};
+
+}  // namespace
+
+std::vector<OpKind> op_softplus() {
+  return {unary_kind<Softplus>(
+      [](Rng& rng) { return joined(unary_cases(rng), unary_cases(rng, {}, 80, 100)); })};
+}
+
+}  // namespace lipscope

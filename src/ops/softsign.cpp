@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/unary.h"
+
+namespace lipscope {
+namespace {
+
+struct Softsign {
+  static constexpr std::string_view kName = "Softsign";
+  template <class T>
+  T value(T x) const {
+    return x / (1 + std::abs(x));
+  }
+  double slope(double x) const {
+    const double d = 1 + std::abs(x);
+    return 1 / (d * d);
+  }
+};
+
+}  // namespace
+
+std::vector<OpKind> op_softsign() {
+  return {unary_kind<Softsign>([](Rng& rng) { return unary_cases(rng, {0}); })};
+}
+
+}  // namespace lipscope

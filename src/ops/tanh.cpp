@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/unary.h"
+
+namespace lipscope {
+namespace {
+
+struct Tanh {
+  static constexpr std::string_view kName = "Tanh";
+  template <class T>
+  T value(T x) const {
+    return std::tanh(x);
+  }
+  double slope(double x) const {
+    const double t = std::tanh(x);
+    return (1 - t) * (1 + t);
+  }
+};
+
+}  // namespace
+
+std::vector<OpKind> op_tanh() {
+  return {unary_kind<Tanh>([](Rng& rng) { return unary_cases(rng); })};
+}
+
+}  // namespace lipscope

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/unary.h"
+
+namespace lipscope {
+namespace {
+
+struct ThresholdedRelu {
+  static constexpr std::string_view kName = "ThresholdedRelu";
+  double alpha;
+  template <class T>
+  T value(T x) const {
+    return x <= T(alpha) ? T(0) : x;  // keeps NaN
+  }
+  double slope(double x) const { return x > alpha ? 1 : 0; }
+};
+
+}  // namespace
+
+std::vector<OpKind> op_thresholded_relu() {
+  return {{ThresholdedRelu::kName,
+           [](const OnnxNode& node) {
+             return import_unary(node, ThresholdedRelu{node.real("alpha", 1.0)});
+           },
+           [](Rng& rng) {
+             return joined(unary_cases(rng, {1}), unary_cases(rng, {0.5}, -2, 2, {{"alpha", 0.5}}));
+           }}};
+}
+
+}  // namespace lipscope

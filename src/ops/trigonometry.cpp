@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/unary.h"
+
+namespace lipscope {
+namespace {
+
+struct Sin {
+  static constexpr std::string_view kName = "Sin";
+  template <class T>
+  T value(T x) const {
+    return std::sin(x);
+  }
+  double slope(double x) const { return std::cos(x); }
+};
+
+struct Cos {
+  static constexpr std::string_view kName = "Cos";
+  template <class T>
+  T value(T x) const {
+    return std::cos(x);
+  }
+  double slope(double x) const { return -std::sin(x); }
+};
+
+struct Tan {
+  static constexpr std::string_view kName = "Tan";
+  template <class T>
+  T value(T x) const {
+    return std::tan(x);
+  }
+  double slope(double x) const {
+    const double t = std::tan(x);
+    return 1 + t * t;
+  }
+};
+
+struct Asin {
+  static constexpr std::string_view kName = "Asin";
+  template <class T>
+  T value(T x) const {
+    return std::asin(x);
+  }
+  double slope(double x) const { return 1 / std::sqrt((1 - x) * (1 + x)); }
+};
+
+struct Acos {
+  static constexpr std::string_view kName = "Acos";
+  template <class T>
+  T value(T x) const {
+    return std::acos(x);
+  }
+  double slope(double x) const { return -1 / std::sqrt((1 - x) * (1 + x)); }
+};
+
+struct Atan {
+  static constexpr std::string_view kName = "Atan";
+  template <class T>
+  T value(T x) const {
+    return std::atan(x);
+  }
+  double slope(double x) const { return 1 / (1 + x * x); }
+};
+
+struct Sinh {
+  static constexpr std::string_view kName = "Sinh";
+  template <class T>
+  T value(T x) const {
+    return std::sinh(x);
+  }
+  double slope(double x) const { return std::cosh(x); }
+};
+
+struct Cosh {
+  static constexpr std::string_view kName = "Cosh";
+  template <class T>
+  T value(T x) const {
+    return std::cosh(x);
+  }
+  double slope(double x) const { return std::sinh(x); }
+};
+
+struct Asinh {
+  static constexpr std::string_view kName = "Asinh";
+  template <class T>
+  T value(T x) const {
+    return std::asinh(x);
+  }
+  double slope(double x) const { return 1 / std::hypot(1.0, x); }
+};
+
+struct Acosh {
+  static constexpr std::string_view kName = "Acosh";
+  template <class T>
+  T value(T x) const {
+    return std::acosh(x);
+  }
+  double slope(double x) const { return 1 / std::sqrt((x - 1) * (x + 1)); }
+};
+
+struct Atanh {
+  static constexpr std::string_view kName = "Atanh";
+  template <class T>
+  T value(T x) const {
+    return std::atanh(x);
+  }
+  double slope(double x) const { return 1 / ((1 - x) * (1 + x)); }
+};
+
+}  // namespace
+
+std::vector<OpKind> op_trigonometry() {
+  return {unary_kind<Sin>([](Rng& rng) { return unary_cases(rng); }),
+          unary_kind<Cos>([](Rng& rng) { return unary_cases(rng); }),
+          unary_kind<Tan>([](Rng& rng) { return unary_cases(rng, {}, -1.2, 1.2); }),
+          unary_kind<Asin>([](Rng& rng) { return unary_cases(rng, {}, -0.9, 0.9); }),
+          unary_kind<Acos>([](Rng& rng) { return unary_cases(rng, {}, -0.9, 0.9); }),
+          unary_kind<Atan>([](Rng& rng) { return unary_cases(rng); }),
+          unary_kind<Sinh>([](Rng& rng) { return unary_cases(rng); }),
+          unary_kind<Cosh>([](Rng& rng) { return unary_cases(rng); }),
+          unary_kind<Asinh>([](Rng& rng) { return unary_cases(rng); }),
+          unary_kind<Acosh>([](Rng& rng) { return unary_cases(rng, {}, 1.2, 4); }),
+          unary_kind<Atanh>([](Rng& rng) { return unary_cases(rng, {}, -0.9, 0.9); })};
+}
+
+}  // namespace lipscope

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// The family of functions applied to each entry. An operator of this family is a small struct F:
+//
+//   struct Relu {
+//     static constexpr std::string_view kName = "Relu";
+//     template <class T> T value(T x) const { return x > 0 ? x : T(0); }   // T: double or float
+//     double slope(double x) const { return x > 0 ? 1 : 0; }               // derivative, one-sided
+//     at kinks
+//   };
+//
+// with its parameters as fields; everything else is derived here. Where ONNX allows integers too, F
+// has `Index integer(ElementType type, Index x) const` as well.
+#pragma once
+
+#include <cmath>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "ops/dispatch.h"
+#include "ops/kind.h"
+
+namespace lipscope {
+
+template <class F>
+concept IntegerFunction = requires(const F& f, Index x) {
+  f.integer(ElementType::kInt64, x);
+};
+
+// body(b, begin, end) over all entries of all samples; long samples are cut too, and samples that
+// lie one after another are one.
+template <class Body>
+void over_entries(Index count, const ConstView& x, Body&& body) {
+  if (count > 1 && x.stride != x.size) {
+    return for_each_sample(count, x.size, [&](Index b) { body(b, Index{0}, x.size); });
+  }
+  parallel_for(count * x.size, kParallelGrain,
+               [&](Index begin, Index end) { body(Index{0}, begin, end); });
+}
+
+template <class F>
+class UnaryOp final : public Op {
+ public:
+  explicit UnaryOp(F function) : f_(function) {}
+
+  std::string_view name() const override { return F::kName; }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override { return {in[0]}; }
+
+  void eval(const EvalArgs& args) const override {
+    const ConstView x = args.in[0];
+    const MutView y = args.out[0];
+    for_storage(x.storage, [&](auto zero) {
+      using T = decltype(zero);
+      over_entries(args.count, x, [&](Index b, Index begin, Index end) {
+        const T* from = x.sample<T>(b);
+        T* to = y.sample<T>(b);
+        for (Index i = begin; i < end; ++i) to[i] = apply(from[i], x.type);
+      });
+    });
+  }
+
+  [[nodiscard]] const F& function() const noexcept { return f_; }
+
+  bool differentiable() const override { return true; }
+  void jvp(const JvpArgs& args) const override {
+    times_slope(args.in[0], args.tangent_in[0], args.tangent_out[0], args.count);
+  }
+  void vjp(const VjpArgs& args) const override {
+    times_slope(args.in[0], args.grad_out[0], args.grad_in[0], args.count);
+  }
+
+ private:
+  template <class T>
+  T apply(T x, [[maybe_unused]] ElementType type) const {
+    if constexpr (!std::is_same_v<T, Index>) {
+      return f_.value(x);
+    } else if constexpr (IntegerFunction<F>) {
+      return wrap_integer(type, f_.integer(type, x));
+    } else {
+      check_failed("integer entries of a real function");
+    }
+  }
+
+  void times_slope(const ConstView& x, const ConstView& v, const MutView& out, Index count) const {
+    if (!out) return;
+    if (!v) return fill_zero(out, count);
+    over_entries(count, x, [&](Index b, Index begin, Index end) {
+      const double* at = x.sample<double>(b);
+      const double* from = v.sample<double>(b);
+      double* to = out.sample<double>(b);
+      for (Index i = begin; i < end; ++i) to[i] = f_.slope(at[i]) * from[i];
+    });
+  }
+
+  F f_;
+};
+
+// Refuses integer inputs.
+inline void require_real(const OnnxNode& node, Index k = 0) {
+  if (!is_floating(node.input(k).type)) {
+    node.unsupported("element type " + std::string(to_string(node.input(k).type)));
+  }
+}
+
+template <class F>
+Imported import_unary(const OnnxNode& node, F function = {}) {
+  if (!IntegerFunction<F> || node.input(0).type == ElementType::kBool) require_real(node);
+  node.ignore({"consumed_inputs"});  // of opset 1: a hint about memory
+  return std::make_shared<UnaryOp<F>>(function);
+}
+
+// A row for a parameter-free function; `cases` as for every operator.
+template <class F>
+OpKind unary_kind(std::vector<OpCase> (*cases)(Rng&)) {
+  return {F::kName, [](const OnnxNode& node) { return import_unary<F>(node); }, cases};
+}
+
+// Worked examples on [low, high] away from kinks, with a scalar and an empty tensor among them.
+inline std::vector<OpCase> unary_cases(Rng& rng, std::vector<double> kinks = {}, double low = -2,
+                                       double high = 2, const Attributes& attributes = {},
+                                       int opset = 13) {
+  std::vector<OpCase> cases;
+  for (const Shape& shape : {Shape{1, 3, 4}, Shape{}, Shape{2, 0}}) {
+    cases.push_back({.inputs = {{random_tensor_avoiding(rng, shape, kinks, low, high)}},
+                     .attributes = attributes,
+                     .opset = opset});
+  }
+  return cases;
+}
+
+// The same function with other attributes.
+inline std::vector<OpCase> joined(std::vector<OpCase> first, const std::vector<OpCase>& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+}  // namespace lipscope

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/binary.h"
+
+namespace lipscope {
+namespace {
+
+// Any number of broadcast inputs folded from left to right into the first. F has
+// - fold(a, b) for reals and, where it selects, for integers by their order keys;
+// - kSelects: whether the result is one of the inputs (the first that equals it counts);
+// - weight(n): the factor after folding n inputs.
+template <class F>
+class VariadicOp final : public Op {
+ public:
+  VariadicOp(Shape full, std::vector<Broadcast<1>> plans)
+      : full_(std::move(full)), plans_(std::move(plans)) {}
+
+  std::string_view name() const override { return F::kName; }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override {
+    return {{in[0].type, full_}};
+  }
+
+  void eval(const EvalArgs& args) const override {
+    const MutView out = args.out[0];
+    for_storage(out.storage, [&](auto zero) {
+      using T = decltype(zero);
+      const T weight = static_cast<T>(F::weight(plans_.size()));
+      for (std::size_t k = 0; k < plans_.size(); ++k) {
+        const Index step = plans_[k].step(0);
+        const bool last = weight != T(1) && k + 1 == plans_.size();
+        plans_[k].for_each_piece(args.count, [&](Index s, Index at, const auto& from, Index n) {
+          const T* x = args.in[k].template sample<T>(s) + from[0];
+          T* to = out.sample<T>(s) + at;
+          if (k == 0) {
+            for (Index i = 0; i < n; ++i) to[i] = x[i * step];
+          } else {
+            for (Index i = 0; i < n; ++i) to[i] = fold(out.type, to[i], x[i * step]);
+          }
+          if (!last) return;
+          for (Index i = 0; i < n; ++i) to[i] *= weight;
+        });
+      }
+    });
+  }
+
+  bool differentiable() const override { return true; }
+  void jvp(const JvpArgs& args) const override {
+    const MutView out = args.tangent_out[0];
+    if (!out) return;
+    fill_zero(out, args.count);
+    const double weight = F::weight(plans_.size());
+    for_each_sample(args.count, element_count(full_), [&](Index s) {
+      Owners owners(args.out[0].size);
+      for (std::size_t k = 0; k < plans_.size(); ++k) {
+        const ConstView t = args.tangent_in[k];
+        double* to = out.sample<double>(s);
+        for_each_owned(args.in[k], args.out[0], s, k, owners, [&](Index at, Index from) {
+          if (t) to[at] += weight * t.sample<double>(s)[from];
+        });
+      }
+    });
+  }
+  void vjp(const VjpArgs& args) const override {
+    for (const MutView& out : args.grad_in) {
+      if (out) fill_zero(out, args.count);
+    }
+    const ConstView g = args.grad_out[0];
+    if (!g) return;
+    const double weight = F::weight(plans_.size());
+    for_each_sample(args.count, element_count(full_), [&](Index s) {
+      Owners owners(args.out[0].size);
+      for (std::size_t k = 0; k < plans_.size(); ++k) {
+        const MutView to = args.grad_in[k];
+        for_each_owned(args.in[k], args.out[0], s, k, owners, [&](Index at, Index from) {
+          if (to) to.sample<double>(s)[from] += weight * g.sample<double>(s)[at];
+        });
+      }
+    });
+  }
+
+ private:
+  // Which output entries of a selecting function have found the input they come from.
+  struct Owners {
+    explicit Owners(Index n) : found(F::kSelects ? static_cast<std::size_t>(n) : 0) {}
+    std::vector<bool> found;
+  };
+
+  template <class T>
+  static T fold([[maybe_unused]] ElementType type, T a, T b) {
+    if constexpr (F::kSelects) {
+      return order_key(type, F::fold(order_key(type, a), order_key(type, b)));  // its own inverse
+    } else {
+      return F::fold(a, b);
+    }
+  }
+
+  // body(output position, input position) for the outputs that depend on input k.
+  template <class Body>
+  void for_each_owned(const ConstView& in, const ConstView& out, Index s, std::size_t k,
+                      Owners& owners, Body&& body) const {
+    const double* x = in.sample<double>(s);
+    const double* y = out.sample<double>(s);
+    const Index step = plans_[k].step(0);
+    plans_[k].for_each_run([&](Index at, const auto& from, Index n) {
+      for (Index i = 0; i < n; ++i) {
+        const Index source = from[0] + i * step;
+        if constexpr (F::kSelects) {
+          const auto o = static_cast<std::size_t>(at + i);
+          if (owners.found[o] || x[source] != y[at + i]) continue;
+          owners.found[o] = true;
+        }
+        body(at + i, source);
+      }
+    });
+  }
+
+  Shape full_;
+  std::vector<Broadcast<1>> plans_;
+};
+
+struct Max {
+  static constexpr std::string_view kName = "Max";
+  static constexpr bool kSelects = true, kIntegers = true;
+  template <class T>
+  static T fold(T a, T b) {
+    return a > b || a != a ? a : b;  // a NaN on either side stays
+  }
+  static double weight(std::size_t) { return 1; }
+};
+struct Min {
+  static constexpr std::string_view kName = "Min";
+  static constexpr bool kSelects = true, kIntegers = true;
+  template <class T>
+  static T fold(T a, T b) {
+    return a < b || a != a ? a : b;
+  }
+  static double weight(std::size_t) { return 1; }
+};
+struct Sum {
+  static constexpr std::string_view kName = "Sum";
+  static constexpr bool kSelects = false, kIntegers = false;
+  template <class T>
+  static T fold(T a, T b) {
+    return a + b;
+  }
+  static double weight(std::size_t) { return 1; }
+};
+struct Mean : Sum {
+  static constexpr std::string_view kName = "Mean";
+  static double weight(std::size_t n) { return 1 / static_cast<double>(n); }
+};
+
+template <class F>
+Imported import_variadic(const OnnxNode& node) {
+  node.ignore({"consumed_inputs"});
+  const ElementType type = node.input(0).type;
+  if (!is_floating(type) && (!F::kIntegers || type == ElementType::kBool)) {
+    node.unsupported("element type " + std::string(to_string(type)));
+  }
+  require_same_type(node);
+  Shape full = node.input(0).shape;
+  std::vector<Index> uses;
+  for (Index k = 0; k < node.num_inputs(); ++k) {
+    const auto wider = broadcast_shape(full, node.input(k).shape);
+    if (!wider || (node.opset() < 8 && *wider != node.input(k).shape)) {
+      node.malformed("the shapes of the inputs do not fit together");
+    }
+    full = *wider;
+    uses.push_back(k);
+  }
+  std::vector<Broadcast<1>> plans;
+  for (const Index k : uses) plans.push_back({full, {node.input(k).shape}});
+  return {std::make_shared<VariadicOp<F>>(std::move(full), std::move(plans)), std::move(uses)};
+}
+
+template <class F>
+OpKind variadic_kind() {
+  constexpr auto kCases = [](Rng& rng) {
+    auto cases = binary_cases(rng);
+    // No old attributes here, and equal shapes before opset 8.
+    std::erase_if(cases, [](const OpCase& c) { return !c.attributes.empty(); });
+    const auto x = [&](Shape shape) { return random_tensor(rng, std::move(shape)); };
+    cases.push_back({.inputs = {{x({2, 3})}}});
+    cases.push_back({.inputs = {{x({3})}, {x({2, 1})}, {x({}), true}}});
+    cases.push_back({.inputs = {{x({2})}, {x({2})}, {x({2})}, {x({2})}}, .opset = 6});
+    const auto ints = [](std::vector<Index> entries) {
+      return Tensor(ElementType::kUInt64, {3}, std::move(entries));
+    };
+    if (F::kIntegers) cases.push_back({.inputs = {{ints({-1, 0, 5})}, {ints({3, 3, 3})}}});
+    return cases;
+  };
+  return {F::kName, import_variadic<F>, kCases};
+}
+
+}  // namespace
+
+std::vector<OpKind> op_variadic() {
+  return {variadic_kind<Max>(), variadic_kind<Min>(), variadic_kind<Sum>(), variadic_kind<Mean>()};
+}
+
+}  // namespace lipscope

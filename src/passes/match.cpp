@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/match.h"
+
+#include <algorithm>
+
+namespace lipscope {
+
+Matcher::Matcher(const Graph& graph) : graph_(graph), maker_(graph.values().size()) {
+  for (const Node& node : graph.nodes()) {
+    for (const ValueId id : node.outputs) maker_[id.index] = &node;
+  }
+}
+
+const Node* Matcher::maker(ValueId id) const { return maker_[id.index]; }
+
+const Node* Matcher::made_by(ValueId id, std::string_view op) const {
+  const Node* node = maker_[id.index];
+  return node != nullptr && node->op->name() == op ? node : nullptr;
+}
+
+std::optional<double> Matcher::scalar(ValueId id) const {
+  const auto& constant = graph_.value(id).constant;
+  if (!constant || constant->size() == 0 || !is_floating(constant->type())) return std::nullopt;
+  const auto entries = constant->doubles();
+  const bool uniform = std::all_of(entries.begin(), entries.end(), [&](double e) { return e == entries[0]; });
+  if (!uniform) return std::nullopt;
+  return entries[0];
+}
+
+std::optional<std::pair<ValueId, double>> Matcher::with_scalar(const Node& node) const {
+  if (node.inputs.size() != 2) return std::nullopt;
+  if (const auto number = scalar(node.inputs[1])) return std::pair{node.inputs[0], *number};
+  if (const auto number = scalar(node.inputs[0])) return std::pair{node.inputs[1], *number};
+  return std::nullopt;
+}
+
+Matcher::Product Matcher::product(ValueId id, std::optional<ValueId> stop) const {
+  Product result;
+  collect(id, stop, result);
+  return result;
+}
+
+void Matcher::collect(ValueId id, std::optional<ValueId> stop, Product& product) const {
+  if (const auto number = scalar(id)) return product.multiply.push_back(*number);
+  const bool apart = !stop || id != *stop;
+  if (const Node* mul = apart ? made_by(id, "Mul") : nullptr) {
+    for (const ValueId input : mul->inputs) collect(input, stop, product);
+    return;
+  }
+  if (const Node* div = apart ? made_by(id, "Div") : nullptr) {
+    if (const auto number = scalar(div->inputs[1])) {
+      product.divide.push_back(*number);
+      return collect(div->inputs[0], stop, product);
+    }
+  }
+  product.factors.push_back(id);
+}
+
+}  // namespace lipscope

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// The real program on real files: standard output, standard error, exit code.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+struct Outcome {
+  int code;
+  std::string out, err;
+};
+
+const std::string kModels = LIPSCOPE_SOURCE "/models/";
+
+std::string slurp(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class Cli : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::path(testing::TempDir()) / ("lipscope_cli_" + std::to_string(getpid()));
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  Outcome run(const std::string& arguments) const {
+    const fs::path out = folder_ / "stdout", err = folder_ / "stderr";
+    const std::string command = std::string(LIPSCOPE_PROGRAM) + " " + arguments + " >" + out.string() + " 2>" + err.string();
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, slurp(out), slurp(err)};
+  }
+  std::string file(const std::string& name, const std::string& contents) const {
+    std::ofstream(folder_ / name, std::ios::binary) << contents;
+    return (folder_ / name).string();
+  }
+  // A failure: exit code, one line on standard error that mentions `word`, JSON on request.
+  void expect_failure(const std::string& arguments, int code, const std::string& word) const {
+    const Outcome plain = run(arguments);
+    EXPECT_EQ(plain.code, code) << arguments << "\n" << plain.err;
+    EXPECT_EQ(plain.out, "");
+    EXPECT_NE(plain.err.find(word), std::string::npos) << plain.err;
+    EXPECT_EQ(std::count(plain.err.begin(), plain.err.end(), '\n'), 1) << plain.err;
+    const Outcome machine = run(arguments + " --json");
+    EXPECT_EQ(machine.code, code);
+    const Json document = Json::parse(machine.out);
+    EXPECT_EQ(document["schema"], "lipscope.error/1");
+    EXPECT_TRUE(document["code"].is_string());
+    EXPECT_NE(document["message"].get<std::string>().find(word), std::string::npos);
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(Cli, InspectDescribesTheModel) {
+  const Outcome human = run("inspect " + kModels + "fashion_mlp.onnx");
+  EXPECT_EQ(human.code, 0) << human.err;
+  EXPECT_NE(human.out.find("109 386 parameters"), std::string::npos) << human.out;
+  const Json document = Json::parse(run("inspect --json " + kModels + "fashion_mlp.onnx").out);
+  EXPECT_EQ(document["schema"], "lipscope.inspect/1");
+  EXPECT_EQ(document["parameters"], 109386);
+  EXPECT_EQ(document["outputs"][0]["shape"], Json({1, 10}));
+  EXPECT_EQ(document["nodes"][1]["op"], "Gemm");
+  EXPECT_EQ(document["nodes"][1]["supported"], true);
+}
+
+TEST_F(Cli, EvalAgreesWithPyTorchInBothPrecisions) {
+  for (const std::string model : {"fashion_mlp", "fashion_cnn"}) {
+    const std::string expected = kModels + model + ".expected.npz";
+    for (const std::string precision : {"float64", "float32"}) {
+      const Outcome result = run("eval " + kModels + model + ".onnx --json --input " + expected + " --reference " + expected +
+                                 " --tolerance 1e-5 --precision " + precision);
+      EXPECT_EQ(result.code, 0) << result.err << result.out.substr(0, 300);
+      const Json document = Json::parse(result.out);
+      EXPECT_EQ(document["schema"], "lipscope.eval/1");
+      EXPECT_EQ(document["outputs"][0]["shape"], Json({3, 10}));
+      EXPECT_EQ(document["outputs"][0]["data"].size(), 30U);
+      EXPECT_LE(document["max_error"].get<double>(), 1e-5);
+    }
+  }
+}
+
+TEST_F(Cli, EvalClassifiesTheBundledImages) {
+  const std::string labels = slurp(kModels + "fashion_test_labels.idx1.gz");
+  ASSERT_FALSE(labels.empty());
+  const Outcome result = run("eval " + kModels + "fashion_cnn.onnx --json --scale 1/255 --precision float32 --input " + kModels +
+                             "fashion_test_images.idx3.gz");
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(Json::parse(result.out)["outputs"][0]["shape"], Json({500, 10}));
+}
+
+TEST_F(Cli, EvalReportsADifferenceWithExitOne) {
+  const std::string expected = kModels + "fashion_mlp.expected.npz";
+  const Outcome result = run("eval " + kModels + "fashion_cnn.onnx --input " + expected + " --reference " + expected);
+  EXPECT_EQ(result.code, 1);
+  EXPECT_NE(result.out.find("differs"), std::string::npos);
+}
+
+TEST_F(Cli, OutputFileIsCompleteOrAbsent) {
+  const std::string target = (folder_ / "result.json").string();
+  EXPECT_EQ(run("inspect --json -o " + target + " " + kModels + "fashion_mlp.onnx").code, 0);
+  EXPECT_EQ(Json::parse(slurp(target))["schema"], "lipscope.inspect/1");
+  const std::string other = (folder_ / "other.json").string();
+  EXPECT_EQ(run("inspect --json -o " + other + " nothing.onnx").code, 3);
+  EXPECT_FALSE(fs::exists(other));
+  EXPECT_EQ(run("inspect -o /nonexistent/folder/x.json " + kModels + "fashion_mlp.onnx").code, 3);
+}
+
+TEST_F(Cli, ListsAndVersions) {
+  EXPECT_NE(run("ops").out.find("Gemm"), std::string::npos);
+  EXPECT_GE(Json::parse(run("ops --json").out)["ops"].size(), 100U);
+  EXPECT_EQ(Json::parse(run("version --json").out)["schema"], "lipscope.version/1");
+  EXPECT_EQ(run("--help").code, 0);
+  for (const std::string command : {"inspect", "eval", "ops", "version"}) {
+    const Outcome help = run(command + " --help");
+    EXPECT_EQ(help.code, 0);
+    EXPECT_NE(help.out.find("Examples"), std::string::npos);
+  }
+}
+
+TEST_F(Cli, WrongUsageSuggestsTheRightWord) {
+  expect_failure("inspekt x.onnx", 2, "inspect");
+  expect_failure("eval " + kModels + "fashion_mlp.onnx --inptu x.npy", 2, "--input");
+  expect_failure("inspect", 2, "model");
+  expect_failure("eval " + kModels + "fashion_mlp.onnx", 2, "--input");
+  expect_failure("eval " + kModels + "fashion_mlp.onnx --input x.npy --scale a/b", 3, "x.npy");
+  expect_failure("eval " + kModels + "fashion_mlp.onnx --input " + kModels + "fashion_mlp.expected.npz --scale a/b", 2, "--scale");
+  expect_failure("inspect " + kModels + "fashion_mlp.onnx --dim batch", 2, "NAME=SIZE");
+  EXPECT_EQ(run("").code, 2);
+}
+
+TEST_F(Cli, BadModelsGiveOneClearLine) {
+  expect_failure("inspect no_such_file.onnx", 3, "no_such_file.onnx");
+  expect_failure("inspect " + folder_.string(), 3, "directory");
+  expect_failure("inspect " + file("empty.onnx", ""), 3, "empty");
+  expect_failure("inspect " + file("text.onnx", "hello\n"), 3, "text");
+  const std::string whole = slurp(kModels + "fashion_mlp.onnx");
+  expect_failure("inspect " + file("short.onnx", whole.substr(0, whole.size() / 2)), 3, "truncated");
+  expect_failure("inspect " + file("torch.pt", "PK\x03\x04 archive/data.pkl"), 3, "torch.onnx.export");
+  expect_failure("inspect " + file("keras.h5", "\x89HDF\r\n\x1a\n"), 3, "tf2onnx");
+}
+
+TEST_F(Cli, BadArraysGiveOneClearLine) {
+  const std::string eval = "eval " + kModels + "fashion_mlp.onnx --input ";
+  expect_failure(eval + "no_such.npy", 3, "no_such.npy");
+  expect_failure(eval + file("bad.npy", "\x93NUMPY\x01"), 3, "bad.npy");
+  expect_failure(eval + file("small.csv", "1,2,3\n"), 3, "784");
+  expect_failure(eval + file("ragged.csv", "1,2\n3\n"), 3, "ragged.csv");
+}
+
+}  // namespace
