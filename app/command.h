@@ -39,5 +39,6 @@ struct Command {
 
 namespace lipscope {
 using app::Command;
-[[nodiscard]] std::vector<Command> make_command_table();  // generated from the list in CMakeLists.txt
+[[nodiscard]] std::vector<Command>
+make_command_table();  // generated from the list in CMakeLists.txt
 }  // namespace lipscope

@@ -32,7 +32,8 @@ int exit_code(ErrorCode code) {
 
 int fail(const Common& common, ErrorCode code, const std::string& message) {
   if (common.json) {
-    const Json document{{"schema", "lipscope.error/1"}, {"code", to_string(code)}, {"message", message}};
+    const Json document{
+        {"schema", "lipscope.error/1"}, {"code", to_string(code)}, {"message", message}};
     fmt::print("{}\n", to_text(document));
   }
   fmt::print(stderr, "lipscope: {}\n", message);
@@ -64,9 +65,11 @@ struct Subcommand {
 
 void add_common_flags(CLI::App& app, Common& common) {
   app.add_flag("--json", common.json, "one JSON document on standard output");
-  app.add_option("-o,--output-file", common.output, "write the result to this file")->type_name("FILE");
+  app.add_option("-o,--output-file", common.output, "write the result to this file")
+      ->type_name("FILE");
   app.add_option("--threads", common.threads, "threads to use (default: all cores)")
-      ->check(CLI::Range(0, 4096))->type_name("N");
+      ->check(CLI::Range(0, 4096))
+      ->type_name("N");
   app.add_flag("--quiet", common.quiet, "no progress, no warnings");
 }
 
@@ -90,7 +93,8 @@ std::string explain(const CLI::ParseError& error, const std::vector<Subcommand>&
       const std::string suggestion = nearest(word, known);
       if (!suggestion.empty()) message += fmt::format("; did you mean {}?", suggestion);
     }
-    return fmt::format("{}: {} ('lipscope {} --help' lists the options)", sub.command->name, message, sub.command->name);
+    return fmt::format("{}: {} ('lipscope {} --help' lists the options)", sub.command->name,
+                       message, sub.command->name);
   }
   return message + " ('lipscope --help' lists the commands)";
 }
@@ -103,7 +107,8 @@ int run(Subcommand& sub) {
 }
 
 int main(int argc, char** argv) {
-  CLI::App app("lipscope: how far can a network's output move when its input moves a little?", "lipscope");
+  CLI::App app("lipscope: how far can a network's output move when its input moves a little?",
+               "lipscope");
   app.require_subcommand(1);
   const std::vector<Command> commands = make_command_table();
   std::vector<Subcommand> subcommands(commands.size());
@@ -115,7 +120,8 @@ int main(int argc, char** argv) {
     sub.app = app.add_subcommand(names.back(), std::string(commands[i].summary));
     sub.action = commands[i].declare(*sub.app, sub.common);
     add_common_flags(*sub.app, sub.common);
-    if (!commands[i].examples.empty()) sub.app->footer("Examples:\n" + std::string(commands[i].examples));
+    if (!commands[i].examples.empty())
+      sub.app->footer("Examples:\n" + std::string(commands[i].examples));
   }
   Common usage;
   usage.json = asks_for_json(argc, argv);
@@ -123,7 +129,8 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "{}", app.help());
     return kExitUsage;
   }
-  if (argc > 1 && argv[1][0] != '-' && std::find(names.begin(), names.end(), argv[1]) == names.end()) {
+  if (argc > 1 && argv[1][0] != '-' &&
+      std::find(names.begin(), names.end(), argv[1]) == names.end()) {
     const std::string suggestion = nearest(argv[1], names);
     return fail(usage, ErrorCode::kUsage,
                 fmt::format("there is no command '{}'{} ('lipscope --help' lists them)", argv[1],
@@ -148,7 +155,8 @@ int main(int argc, char** argv) {
     } catch (const std::bad_alloc&) {
       return fail(sub.common, ErrorCode::kUnsupported, "not enough memory");
     } catch (const std::exception& error) {
-      return fail(sub.common, ErrorCode::kInternal, fmt::format("internal error: {}", error.what()));
+      return fail(sub.common, ErrorCode::kInternal,
+                  fmt::format("internal error: {}", error.what()));
     }
   }
   return kExitUsage;

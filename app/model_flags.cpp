@@ -21,8 +21,11 @@ bool parse_double(std::string_view text, double& value) {
 }  // namespace
 
 void ModelFlags::declare(CLI::App& app) {
-  app.add_option("model", path, "ONNX file (may be gzip-compressed)")->required()->type_name("MODEL");
-  app.add_option("--dim", dims, "size of a symbolic dimension, NAME=SIZE (repeatable)")->type_name("NAME=SIZE");
+  app.add_option("model", path, "ONNX file (may be gzip-compressed)")
+      ->required()
+      ->type_name("MODEL");
+  app.add_option("--dim", dims, "size of a symbolic dimension, NAME=SIZE (repeatable)")
+      ->type_name("NAME=SIZE");
 }
 
 GraphOptions ModelFlags::options() const {
@@ -34,7 +37,8 @@ GraphOptions ModelFlags::options() const {
     const char* begin = equals == std::string::npos ? end : text.data() + equals + 1;
     const auto [stop, status] = std::from_chars(begin, end, size);
     if (equals == 0 || status != std::errc() || stop != end || size < 0) {
-      throw Error(ErrorCode::kUsage, fmt::format("--dim '{}': expected NAME=SIZE, for example --dim seq=16", text));
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("--dim '{}': expected NAME=SIZE, for example --dim seq=16", text));
     }
     options.dims[text.substr(0, equals)] = size;
   }
@@ -45,9 +49,11 @@ double parse_scale(const std::string& text) {
   const std::size_t slash = text.find('/');
   double numerator = 0, denominator = 1;
   const bool good = parse_double(std::string_view(text).substr(0, slash), numerator) &&
-                    (slash == std::string::npos || parse_double(std::string_view(text).substr(slash + 1), denominator));
+                    (slash == std::string::npos ||
+                     parse_double(std::string_view(text).substr(slash + 1), denominator));
   if (!good || denominator == 0) {
-    throw Error(ErrorCode::kUsage, fmt::format("--scale '{}': expected a number or a/b, for example 1/255", text));
+    throw Error(ErrorCode::kUsage,
+                fmt::format("--scale '{}': expected a number or a/b, for example 1/255", text));
   }
   return numerator / denominator;
 }
@@ -56,7 +62,8 @@ Json describe_values(const Graph& graph, std::span<const ValueId> ids) {
   Json list = Json::array();
   for (const ValueId id : ids) {
     const Value& value = graph.value(id);
-    list.push_back({{"name", value.name}, {"shape", value.type.shape}, {"type", to_string(value.type.type)}});
+    list.push_back(
+        {{"name", value.name}, {"shape", value.type.shape}, {"type", to_string(value.type.type)}});
   }
   return list;
 }

@@ -27,7 +27,8 @@ std::string format_table(const std::vector<std::vector<std::string>>& rows) {
 
 std::string group_digits(Index value) {
   std::string text = fmt::format("{}", value);
-  for (Index at = static_cast<Index>(text.size()) - 3; at > 0; at -= 3) text.insert(static_cast<std::size_t>(at), " ");
+  for (Index at = static_cast<Index>(text.size()) - 3; at > 0; at -= 3)
+    text.insert(static_cast<std::size_t>(at), " ");
   return text;
 }
 

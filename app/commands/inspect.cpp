@@ -28,7 +28,8 @@ struct Inspection {
 };
 
 Inspection look(const Flags& flags) {
-  Inspection result{.model = OnnxModel::read(flags.model.path), .graph = {}, .survey = {}, .reason = {}};
+  Inspection result{
+      .model = OnnxModel::read(flags.model.path), .graph = {}, .survey = {}, .reason = {}};
   GraphOptions options = flags.model.options();
   options.guess_dims = true;
   try {
@@ -59,8 +60,11 @@ Json declared_inputs(const OnnxModel& model) {
 
 Json to_document(const Inspection& seen) {
   Json document{{"schema", "lipscope.inspect/1"},
-                {"model", {{"file", seen.model.name()}, {"sha256", seen.model.sha256()},
-                           {"opset", seen.model.opset()}, {"producer", seen.model.producer()}}},
+                {"model",
+                 {{"file", seen.model.name()},
+                  {"sha256", seen.model.sha256()},
+                  {"opset", seen.model.opset()},
+                  {"producer", seen.model.producer()}}},
                 {"inputs", declared_inputs(seen.model)}};
   document["outputs"] = Json::array();
   document["parameters"] = nullptr;
@@ -70,15 +74,21 @@ Json to_document(const Inspection& seen) {
     document["outputs"] = describe_values(*seen.graph, seen.graph->outputs());
     document["parameters"] = seen.graph->parameter_count();
     for (const Node& node : seen.graph->nodes()) {
-      nodes.push_back({{"name", node.name}, {"op", node.op->name()},
+      nodes.push_back({{"name", node.name},
+                       {"op", node.op->name()},
                        {"shape", seen.graph->value(node.outputs[0]).type.shape},
-                       {"gain", Json::object()}, {"supported", true}});
+                       {"gain", Json::object()},
+                       {"supported", true}});
     }
   } else {
-    for (const std::string& name : seen.model.output_names()) document["outputs"].push_back({{"name", name}});
+    for (const std::string& name : seen.model.output_names())
+      document["outputs"].push_back({{"name", name}});
     document["reason"] = seen.reason;
     for (const NodeSurvey& row : seen.survey) {
-      Json node{{"name", row.name}, {"op", row.op}, {"shape", nullptr}, {"gain", Json::object()},
+      Json node{{"name", row.name},
+                {"op", row.op},
+                {"shape", nullptr},
+                {"gain", Json::object()},
                 {"supported", row.supported}};
       if (!row.shapes.empty()) node["shape"] = row.shapes[0];
       if (!row.reason.empty()) node["reason"] = row.reason;
@@ -97,13 +107,16 @@ std::string heading(const Inspection& seen) {
   const Graph& graph = *seen.graph;
   for (const ValueId id : graph.inputs()) {
     const Value& value = graph.value(id);
-    text += fmt::format("  input   {}  {} {}\n", value.name, format_dims(value.type.shape), to_string(value.type.type));
+    text += fmt::format("  input   {}  {} {}\n", value.name, format_dims(value.type.shape),
+                        to_string(value.type.type));
   }
   for (const ValueId id : graph.outputs()) {
     const Value& value = graph.value(id);
-    text += fmt::format("  output  {}  {} {}\n", value.name, format_dims(value.type.shape), to_string(value.type.type));
+    text += fmt::format("  output  {}  {} {}\n", value.name, format_dims(value.type.shape),
+                        to_string(value.type.type));
   }
-  return text + fmt::format("  {} nodes, {} parameters\n", graph.nodes().size(), group_digits(graph.parameter_count()));
+  return text + fmt::format("  {} nodes, {} parameters\n", graph.nodes().size(),
+                            group_digits(graph.parameter_count()));
 }
 
 std::string to_human(const Inspection& seen) {
@@ -130,17 +143,19 @@ Action declare(CLI::App& app, const Common&) {
   flags->model.declare(app);
   return [flags]() -> Result {
     auto seen = std::make_shared<Inspection>(look(*flags));
-    return {.document = [seen] { return to_document(*seen); }, .text = [seen] { return to_human(*seen); }};
+    return {.document = [seen] { return to_document(*seen); },
+            .text = [seen] { return to_human(*seen); }};
   };
 }
 
 }  // namespace
 
 std::vector<Command> command_inspect() {
-  return {{.name = "inspect",
-           .summary = "operators, shapes and parameters of a model, and what is supported",
-           .examples = "  lipscope inspect net.onnx\n  lipscope inspect net.onnx --dim seq=16 --json",
-           .declare = declare}};
+  return {
+      {.name = "inspect",
+       .summary = "operators, shapes and parameters of a model, and what is supported",
+       .examples = "  lipscope inspect net.onnx\n  lipscope inspect net.onnx --dim seq=16 --json",
+       .declare = declare}};
 }
 
 }  // namespace lipscope

@@ -15,13 +15,15 @@ using namespace app;
 
 Json to_document() {
   Json rows = Json::array();
-  for (const OpKind& kind : op_kinds()) rows.push_back({{"op", kind.name}, {"derivative", has_derivative(kind)}});
+  for (const OpKind& kind : op_kinds())
+    rows.push_back({{"op", kind.name}, {"derivative", has_derivative(kind)}});
   return {{"schema", "lipscope.ops/1"}, {"ops", std::move(rows)}};
 }
 
 std::string to_human() {
   std::vector<std::vector<std::string>> rows{{"operator", "derivative"}};
-  for (const OpKind& kind : op_kinds()) rows.push_back({std::string(kind.name), has_derivative(kind) ? "yes" : "no"});
+  for (const OpKind& kind : op_kinds())
+    rows.push_back({std::string(kind.name), has_derivative(kind) ? "yes" : "no"});
   return format_table(rows) + fmt::format("{} ONNX operators, opsets 1 to 21\n", op_kinds().size());
 }
 

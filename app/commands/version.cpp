@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // version: what this program is and what it was built with.
+#include "lipscope/version.h"
+
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
 #include "command.h"
-#include "lipscope/version.h"
 
 namespace lipscope {
 namespace {
@@ -15,12 +16,14 @@ using namespace app;
 Json to_document() {
   Json features = Json::object();
   for (const auto& [name, value] : build_features()) features[name] = value;
-  return {{"schema", "lipscope.version/1"}, {"version", version()}, {"features", std::move(features)}};
+  return {
+      {"schema", "lipscope.version/1"}, {"version", version()}, {"features", std::move(features)}};
 }
 
 std::string to_human() {
   std::string text = fmt::format("lipscope {}\n", version());
-  for (const auto& [name, value] : build_features()) text += fmt::format("  {:<10} {}\n", name, value);
+  for (const auto& [name, value] : build_features())
+    text += fmt::format("  {:<10} {}\n", name, value);
   return text;
 }
 

@@ -16,16 +16,19 @@ struct Comparison {
   std::string reason;    // the first difference
 };
 
-// Entry by entry: a difference of at most `tolerance` times the largest reference entry (at least 1)
-// agrees; NaN and infinities have to match exactly.
-[[nodiscard]] Comparison compare_tensors(const std::string& name, const Tensor& output, const Tensor& reference,
-                                         double tolerance);
+// Entry by entry: a difference of at most `tolerance` times the largest reference entry (at least
+// 1) agrees; NaN and infinities have to match exactly.
+[[nodiscard]] Comparison compare_tensors(const std::string& name, const Tensor& output,
+                                         const Tensor& reference, double tolerance);
 
-// Each output with the array of its name or "output_0", "output_1", ...; throws kBadFile when there is none.
-[[nodiscard]] Comparison compare_outputs(std::span<const std::string> names, std::span<const Tensor> outputs,
+// Each output with the array of its name or "output_0", "output_1", ...; throws kBadFile when there
+// is none.
+[[nodiscard]] Comparison compare_outputs(std::span<const std::string> names,
+                                         std::span<const Tensor> outputs,
                                          std::span<const NamedTensor> references, double tolerance);
 
-// Entries rounded to the tensor's own element type (float16 and bfloat16 are computed wider).
+// Entries brought to the tensor's own element type, which is computed wider: float16 by rounding to
+// nearest, bfloat16 by cutting.
 [[nodiscard]] Tensor rounded_to_type(const Tensor& tensor);
 
 }  // namespace lipscope

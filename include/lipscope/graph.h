@@ -75,11 +75,12 @@ struct Pass {
   Graph (*run)(const Graph&);
 };
 
-// Copies `graph` node by node. `rewrite` sees each node and may return the outputs of a replacement it
-// has added to the builder; an empty vector copies the node as it is. `mapped` gives the copy of any
-// earlier value.
+// Copies `graph` node by node. `rewrite` sees each node and may return the outputs of a replacement
+// it has added to the builder; an empty vector copies the node as it is. `mapped` gives the copy of
+// any earlier value.
 using MappedValue = std::function<ValueId(ValueId)>;
-using NodeRewrite = std::function<std::vector<ValueId>(const Node&, const MappedValue& mapped, GraphBuilder&)>;
+using NodeRewrite =
+    std::function<std::vector<ValueId>(const Node&, const MappedValue& mapped, GraphBuilder&)>;
 [[nodiscard]] Graph rewrite_nodes(const Graph& graph, const NodeRewrite& rewrite);
 
 }  // namespace lipscope

@@ -20,11 +20,13 @@ struct ModelInput {
   std::string name;
   ElementType type = ElementType::kFloat32;
   bool has_shape = false;
-  std::vector<Index> dims;              // -1 where symbolic
-  std::vector<std::string> dim_names;   // "" where the dimension is a number or has no name
+  std::vector<Index> dims;             // -1 where symbolic
+  std::vector<std::string> dim_names;  // "" where the dimension is a number or has no name
 
   // The leading dimension counts samples: it is symbolic or 1.
-  [[nodiscard]] bool batched() const { return has_shape && !dims.empty() && (dims[0] == -1 || dims[0] == 1); }
+  [[nodiscard]] bool batched() const {
+    return has_shape && !dims.empty() && (dims[0] == -1 || dims[0] == 1);
+  }
 };
 
 struct NodeSurvey {
@@ -64,7 +66,8 @@ class OnnxModel {
   // SHA-256 of the file as read, external data files not included.
   [[nodiscard]] const std::string& sha256() const;
 
-  // Throws kUnsupported for an operator that no input could make work, before any input is looked at.
+  // Throws kUnsupported for an operator that no input could make work, before any input is looked
+  // at.
   void require_supported() const;
 
   // The graph of one sample, with all passes applied. Shapes are all known.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators describe themselves through facets; analyses never ask what kind an operator is.
 //
-// An Op is an immutable instance with typed fields, made for fixed input types and shapes. Facets it
-// cannot offer return nothing, and callers treat that as an ordinary answer.
+// An Op is an immutable instance with typed fields, made for fixed input types and shapes. Facets
+// it cannot offer return nothing, and callers treat that as an ordinary answer.
 //
 // Values are batched: every facet that computes handles `count` independent samples at once. A view
-// gives the data of sample b at `sample(b)`; a value shared by all samples (a constant) has stride 0.
-// Operators never mix samples.
+// gives the data of sample b at `sample(b)`; a value shared by all samples (a constant) has stride
+// 0. Operators never mix samples.
 #pragma once
 
 #include <memory>
@@ -27,8 +27,8 @@ struct ValueType {
   friend bool operator==(const ValueType&, const ValueType&) = default;
 };
 
-// Borrowed samples of one value. `data` is null where a tangent is known to be zero or a gradient is
-// not wanted.
+// Borrowed samples of one value. `data` is null where a tangent is known to be zero or a gradient
+// is not wanted.
 template <class Pointer>
 struct BasicView {
   ElementType type = ElementType::kFloat64;
@@ -65,14 +65,14 @@ struct JvpArgs {
   Index count = 1;
 };
 struct VjpArgs {
-  std::span<const ConstView> in, out;  // values
+  std::span<const ConstView> in, out;   // values
   std::span<const ConstView> grad_out;  // null data: zero
-  std::span<const MutView> grad_in;    // overwritten; null data: not wanted
+  std::span<const MutView> grad_in;     // overwritten; null data: not wanted
   Index count = 1;
 };
 
-// Asks for a constant L with |f(x) - f(y)|_out <= L |x_k - y_k|_in whenever x and y lie in the boxes
-// and differ in input k = wrt only.
+// Asks for a constant L with |f(x) - f(y)|_out <= L |x_k - y_k|_in whenever x and y lie in the
+// boxes and differ in input k = wrt only.
 struct GainQuery {
   NormPair norms;
   std::span<const Box> in;
@@ -98,6 +98,9 @@ class Op {
   // Boxes holding every output for inputs in the given boxes, rounded outward.
   [[nodiscard]] virtual std::optional<std::vector<Box>> range(std::span<const Box> in) const;
   [[nodiscard]] virtual std::optional<Gain> gain(const GainQuery& query) const;
+
+  // True when each input moves output entries of its own that no other input touches (Concat).
+  [[nodiscard]] virtual bool inputs_move_disjoint_outputs() const { return false; }
 
   // Name shown to people, that of the ONNX operator where there is one.
   [[nodiscard]] virtual std::string_view name() const = 0;

@@ -18,17 +18,18 @@ struct Samples {
   GraphOptions options;                  // what the arrays say about shapes
   std::map<std::string, Tensor> inputs;  // by input name, `count` samples each
 
-  // Why an array does not fit its input, by input name. It matters only if the graph uses the input.
+  // Why an array does not fit its input, by input name. It matters only if the graph uses the
+  // input.
   std::map<std::string, std::string> misfits;
 
   // In the order of the graph's inputs; throws kShape for an input that is used and does not fit.
   [[nodiscard]] std::vector<Tensor> for_graph(const Graph& graph) const;
 };
 
-// An array belongs to an input by its name, as "input_0", "input_1", ... in the model's order, or by
-// being the only one. Entry counts have to be a multiple of one sample's; arrays are reshaped, never
-// transposed. Integers are taken as numbers for a floating input; uint16 for bfloat16 are its bits.
-// Throws kShape or kBadFile naming the input and what fits.
+// An array belongs to an input by its name, as "input_0", "input_1", ... in the model's order, or
+// by being the only one. Entry counts have to be a multiple of one sample's; arrays are reshaped,
+// never transposed. Integers are taken as numbers for a floating input; uint16 for bfloat16 are its
+// bits. Throws kShape or kBadFile naming the input and what fits.
 [[nodiscard]] Samples match_samples(const OnnxModel& model, std::span<const NamedTensor> arrays,
                                     double scale = 1);
 

@@ -24,9 +24,18 @@ using Index = std::int64_t;
 using Shape = std::vector<Index>;
 
 enum class ElementType : std::uint8_t {
-  kFloat16, kBFloat16, kFloat32, kFloat64,
-  kInt8, kInt16, kInt32, kInt64,
-  kUInt8, kUInt16, kUInt32, kUInt64,
+  kFloat16,
+  kBFloat16,
+  kFloat32,
+  kFloat64,
+  kInt8,
+  kInt16,
+  kInt32,
+  kInt64,
+  kUInt8,
+  kUInt16,
+  kUInt32,
+  kUInt64,
   kBool,
 };
 

@@ -13,7 +13,8 @@ namespace lipscope {
 
 }  // namespace lipscope
 
-#define LIPSCOPE_CHECK(condition)                                  \
-  do {                                                             \
-    if (!(condition)) [[unlikely]] ::lipscope::check_failed(#condition); \
+#define LIPSCOPE_CHECK(condition)           \
+  do {                                      \
+    if (!(condition)) [[unlikely]]          \
+      ::lipscope::check_failed(#condition); \
   } while (false)

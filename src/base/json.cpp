@@ -14,7 +14,9 @@ namespace {
 
 using Buffer = fmt::memory_buffer;
 
-void append(Buffer& out, std::string_view text) { out.append(text.data(), text.data() + text.size()); }
+void append(Buffer& out, std::string_view text) {
+  out.append(text.data(), text.data() + text.size());
+}
 
 void write_number(Buffer& out, double value) {
   if (std::isnan(value)) return append(out, "\"nan\"");
@@ -31,9 +33,11 @@ void write(Buffer& out, const Json& value, bool sorted) {
   switch (value.type()) {
     case Json::value_t::object: {
       std::vector<std::pair<const std::string*, const Json*>> members;
-      for (auto it = value.begin(); it != value.end(); ++it) members.emplace_back(&it.key(), &it.value());
+      for (auto it = value.begin(); it != value.end(); ++it)
+        members.emplace_back(&it.key(), &it.value());
       if (sorted) {
-        std::sort(members.begin(), members.end(), [](const auto& a, const auto& b) { return *a.first < *b.first; });
+        std::sort(members.begin(), members.end(),
+                  [](const auto& a, const auto& b) { return *a.first < *b.first; });
       }
       append(out, "{");
       for (std::size_t i = 0; i < members.size(); ++i) {

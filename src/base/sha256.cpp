@@ -50,7 +50,8 @@ void absorb(State& state, const std::uint8_t* block) {
 }  // namespace
 
 std::string sha256(std::span<const std::byte> bytes) {
-  State state{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  State state{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+              0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
   const auto* data = reinterpret_cast<const std::uint8_t*>(bytes.data());
   const std::size_t whole = bytes.size() / 64 * 64;
   for (std::size_t i = 0; i < whole; i += 64) absorb(state, data + i);
@@ -58,7 +59,8 @@ std::string sha256(std::span<const std::byte> bytes) {
   tail.push_back(0x80);
   while (tail.size() % 64 != 56) tail.push_back(0);
   const std::uint64_t bits = std::uint64_t{bytes.size()} * 8;
-  for (int shift = 56; shift >= 0; shift -= 8) tail.push_back(static_cast<std::uint8_t>(bits >> shift));
+  for (int shift = 56; shift >= 0; shift -= 8)
+    tail.push_back(static_cast<std::uint8_t>(bits >> shift));
   for (std::size_t i = 0; i < tail.size(); i += 64) absorb(state, tail.data() + i);
   static constexpr char kDigits[] = "0123456789abcdef";
   std::string text;

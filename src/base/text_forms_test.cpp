@@ -20,12 +20,14 @@ TEST(Sha256, KnownDigests) {
   EXPECT_EQ(digest("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   EXPECT_EQ(digest("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
             "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
-  EXPECT_EQ(digest(std::string(1000000, 'a')), "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+  EXPECT_EQ(digest(std::string(1000000, 'a')),
+            "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
 TEST(Json, NumbersAreShortestAndExact) {
   EXPECT_EQ(to_text(Json{0.1, 1.0, 1e300, 5e-324, 3}), "[0.1,1,1e+300,5e-324,3]");
-  for (const double x : {0.1 + 0.2, 1.0 / 3, std::nextafter(1.0, 2.0), std::numeric_limits<double>::max()}) {
+  for (const double x :
+       {0.1 + 0.2, 1.0 / 3, std::nextafter(1.0, 2.0), std::numeric_limits<double>::max()}) {
     EXPECT_EQ(Json::parse(to_text(Json(x))).get<double>(), x);
   }
 }
@@ -42,7 +44,7 @@ TEST(Json, KeepsOrderOrSorts) {
 
 TEST(Json, EscapesTextAndReplacesBadUtf8) {
   EXPECT_EQ(to_text(Json("a\"b\n")), R"("a\"b\n")");
-  EXPECT_NO_THROW((void)Json::parse(to_text(Json("\xff\xfe"))));
+  EXPECT_TRUE(Json::parse(to_text(Json("\xff\xfe"))).is_string());
 }
 
 }  // namespace

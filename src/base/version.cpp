@@ -33,7 +33,8 @@ std::vector<std::pair<std::string, std::string>> build_features() {
           {"onednn", onednn_version()},
           {"protobuf", google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION)},
           {"tbb", TBB_runtime_version()},
-          {"fmt", fmt::format("{}.{}.{}", FMT_VERSION / 10000, FMT_VERSION / 100 % 100, FMT_VERSION % 100)},
+          {"fmt", fmt::format("{}.{}.{}", FMT_VERSION / 10000, FMT_VERSION / 100 % 100,
+                              FMT_VERSION % 100)},
           {"zlib", zlibVersion()}};
 }
 

@@ -25,13 +25,14 @@ Tensor checked_input(const Value& value, const Tensor& given, Index count, Preci
   const Index wanted = element_count(value.type.shape) * count;
   if (given.size() != wanted) {
     throw Error(ErrorCode::kShape,
-                fmt::format("input '{}' takes {} entries (shape {}, {} sample{}), not {}", value.name,
-                            wanted, to_string(value.type.shape), count, count == 1 ? "" : "s",
-                            given.size()));
+                fmt::format("input '{}' takes {} entries (shape {}, {} sample{}), not {}",
+                            value.name, wanted, to_string(value.type.shape), count,
+                            count == 1 ? "" : "s", given.size()));
   }
   if (is_floating(given.type()) != is_floating(value.type.type)) {
-    throw Error(ErrorCode::kShape, fmt::format("input '{}' takes {}, not {}", value.name,
-                                               to_string(value.type.type), to_string(given.type())));
+    throw Error(ErrorCode::kShape,
+                fmt::format("input '{}' takes {}, not {}", value.name, to_string(value.type.type),
+                            to_string(given.type())));
   }
   return given.cast(value.type.type).with_precision(precision);
 }
@@ -39,8 +40,12 @@ Tensor checked_input(const Value& value, const Tensor& given, Index count, Preci
 // Runs all nodes. `keep` decides whether a value outlives its last use.
 class Run {
  public:
-  Run(const Graph& graph, std::span<const Tensor> inputs, Index count, Precision precision, bool keep)
-      : graph_(graph), count_(count), precision_(precision), values_(graph.values().size()),
+  Run(const Graph& graph, std::span<const Tensor> inputs, Index count, Precision precision,
+      bool keep)
+      : graph_(graph),
+        count_(count),
+        precision_(precision),
+        values_(graph.values().size()),
         uses_(graph.values().size()) {
     if (inputs.size() != graph.inputs().size()) {
       throw Error(ErrorCode::kShape, fmt::format("the model takes {} inputs, not {}",
@@ -214,8 +219,9 @@ class Slots {
 
 void require_derivative(const Node& node) {
   if (!node.op->differentiable()) {
-    throw Error(ErrorCode::kUnsupported, fmt::format("node '{}': operator {} has no derivative here",
-                                                     node.name, node.op->name()));
+    throw Error(
+        ErrorCode::kUnsupported,
+        fmt::format("node '{}': operator {} has no derivative here", node.name, node.op->name()));
   }
 }
 
@@ -241,8 +247,9 @@ std::vector<Tensor> Trace::jvp(std::span<const Tensor> tangents) const {
       out.push_back(view(id));
       results.push_back(slots.carries(id) ? slots.fresh(id) : Tensor());
       carried = carried || slots.carries(id);
-      tangent_out.push_back(slots.carries(id) ? view_samples(graph_->value(id).type, results.back(), count_)
-                                              : MutView{});
+      tangent_out.push_back(slots.carries(id)
+                                ? view_samples(graph_->value(id).type, results.back(), count_)
+                                : MutView{});
     }
     if (!carried) continue;
     require_derivative(node);
@@ -280,8 +287,9 @@ std::vector<Tensor> Trace::vjp(std::span<const Tensor> weights) const {
       in.push_back(view(id));
       results.push_back(slots.carries(id) ? slots.fresh(id) : Tensor());
       carried = carried || slots.carries(id);
-      grad_in.push_back(slots.carries(id) ? view_samples(graph_->value(id).type, results.back(), count_)
-                                          : MutView{});
+      grad_in.push_back(slots.carries(id)
+                            ? view_samples(graph_->value(id).type, results.back(), count_)
+                            : MutView{});
     }
     if (!carried) continue;
     require_derivative(node);

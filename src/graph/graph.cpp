@@ -52,7 +52,8 @@ std::vector<ValueId> GraphBuilder::add(std::shared_ptr<const Op> op, std::vector
   }
   std::vector<ValueId> outputs;
   for (std::size_t i = 0; i < out_types.size(); ++i) {
-    std::string output_name = i < output_names.size() ? output_names[i] : fmt::format("{}:{}", name, i);
+    std::string output_name =
+        i < output_names.size() ? output_names[i] : fmt::format("{}:{}", name, i);
     if (all_constant) {
       outputs.push_back(constant(std::move(output_name), std::move(folded[i])));
       continue;

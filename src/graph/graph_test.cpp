@@ -21,7 +21,8 @@ const ValueType kPair{ElementType::kFloat32, {2}};
 TEST(GraphBuilder, FoldsConstantsAndDropsDeadNodes) {
   GraphBuilder builder;
   const ValueId x = builder.input("x", kPair);
-  const ValueId c = builder.constant("c", Tensor(ElementType::kFloat32, {2}, std::vector<double>{-1, 2}));
+  const ValueId c =
+      builder.constant("c", Tensor(ElementType::kFloat32, {2}, std::vector<double>{-1, 2}));
   const ValueId folded = builder.add(make("Relu", {kPair}), {c}, "fold")[0];
   ASSERT_TRUE(builder.value(folded).constant);
   EXPECT_EQ(builder.value(folded).constant->at(0), 0);
@@ -60,7 +61,8 @@ TEST(Evaluate, RefusesTheWrongNumberOfEntriesOrInputs) {
 TEST(Trace, GradientsAddUpWherePathsMeet) {
   const Graph graph = doubled();
   const Trace trace(graph, std::vector<Tensor>{Tensor::vector({3, -1})});
-  const auto gradient = trace.vjp(std::vector<Tensor>{Tensor::vector({1, 1}), Tensor::vector({0, 5})});
+  const auto gradient =
+      trace.vjp(std::vector<Tensor>{Tensor::vector({1, 1}), Tensor::vector({0, 5})});
   EXPECT_EQ(gradient[0].at(0), 2);
   EXPECT_EQ(gradient[0].at(1), 5);
   const auto tangent = trace.jvp(std::vector<Tensor>{Tensor::vector({1, 1})});

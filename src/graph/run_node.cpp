@@ -37,7 +37,8 @@ std::vector<Tensor> run_node(const Op& op, std::span<const Tensor* const> inputs
   in_types.reserve(inputs.size());
   for (const Tensor* input : inputs) in_types.push_back({input->type(), input->shape()});
   std::vector<ConstView> in;
-  for (std::size_t i = 0; i < inputs.size(); ++i) in.push_back(view_samples(in_types[i], *inputs[i], 1));
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    in.push_back(view_samples(in_types[i], *inputs[i], 1));
   std::vector<Tensor> results;
   results.reserve(out_types.size());
   std::vector<MutView> out;

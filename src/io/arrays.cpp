@@ -119,14 +119,15 @@ Tensor find_array(Bytes bytes, const std::string& name, const std::string& key) 
   no_such_array(name, key, is_zip(bytes) ? npz_names(bytes, name) : names);
 }
 
-Tensor only_array(Bytes bytes, const std::string& name) {
+Tensor only_array(Bytes bytes, const std::string& file) {
+  const std::string name = display_name(file);
   if (is_zip(bytes)) {
     const std::vector<std::string> names = npz_names(bytes, name);
     if (names.empty()) bad_file(name, "holds no arrays; save some with numpy.savez");
     if (names.size() > 1) {
       throw Error(ErrorCode::kUsage,
                   fmt::format("{}: holds {} arrays ({}); say which one, as in '{}:{}'", name,
-                              names.size(), listed(names), name, printable(names.front())));
+                              names.size(), listed(names), file, printable(names.front())));
     }
   }
   return std::move(parse_unpacked(bytes, name, {}).front().tensor);
@@ -153,8 +154,8 @@ std::vector<NamedTensor> read_arrays(const std::string& path, const ArrayFilter&
 Tensor read_array(const std::string& path) {
   const ArrayPath where = split_path(path);
   const std::vector<std::byte> bytes = read_unpacked(where.file);
-  const std::string name = display_name(where.file);
-  return where.key ? find_array(bytes, name, *where.key) : only_array(bytes, name);
+  if (!where.key) return only_array(bytes, where.file);
+  return find_array(bytes, display_name(where.file), *where.key);
 }
 
 }  // namespace lipscope

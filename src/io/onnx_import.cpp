@@ -182,9 +182,11 @@ class Import {
   [[noreturn]] void bind_or_explain(const FileNode& node, NeedsConstant needs) const {
     const std::string& value = node.inputs.at(static_cast<std::size_t>(needs.input));
     const std::set<std::string> sources = unbound_sources(value);
-    const bool bindable = std::all_of(sources.begin(), sources.end(), [&](const std::string& source) {
-      return options_.known.contains(source) && (source == value || !is_floating(options_.known.at(source).type()));
-    });
+    const bool bindable =
+        std::all_of(sources.begin(), sources.end(), [&](const std::string& source) {
+          return options_.known.contains(source) &&
+                 (source == value || !is_floating(options_.known.at(source).type()));
+        });
     if (bindable && !sources.empty()) throw BindFirst{*sources.begin()};
     throw Error(
         ErrorCode::kUnsupported,

@@ -32,12 +32,14 @@ struct OnnxModel::Parts {
 
 // Nodes sorted so that each comes after what it uses; kBadFile for a cycle, a value made twice or
 // one nobody makes.
-[[nodiscard]] std::vector<FileNode> read_nodes(const onnx::GraphProto& graph, const std::string& folder);
+[[nodiscard]] std::vector<FileNode> read_nodes(const onnx::GraphProto& graph,
+                                               const std::string& folder);
 
 // Why a node cannot be imported whatever its inputs; empty when it may be.
 [[nodiscard]] std::string refusal(const FileNode& node);
 
 [[nodiscard]] Graph import_graph(const OnnxModel::Parts& parts, const GraphOptions& options);
-[[nodiscard]] std::vector<NodeSurvey> survey_nodes(const OnnxModel::Parts& parts, const GraphOptions& options);
+[[nodiscard]] std::vector<NodeSurvey> survey_nodes(const OnnxModel::Parts& parts,
+                                                   const GraphOptions& options);
 
 }  // namespace lipscope

@@ -162,7 +162,8 @@ Graph OnnxModel::graph(const GraphOptions& options) const {
 void OnnxModel::require_supported() const {
   for (const FileNode& node : parts_->nodes) {
     if (const std::string reason = refusal(node); !reason.empty()) {
-      throw Error(ErrorCode::kUnsupported, fmt::format("{}: node '{}': {}", parts_->name, node.name, reason));
+      throw Error(ErrorCode::kUnsupported,
+                  fmt::format("{}: node '{}': {}", parts_->name, node.name, reason));
     }
   }
 }

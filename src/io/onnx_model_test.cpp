@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lipscope/model.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -10,6 +8,7 @@
 #include "io/gzip.h"
 #include "lipscope/error.h"
 #include "lipscope/evaluate.h"
+#include "lipscope/model.h"
 #include "lipscope/samples.h"
 #include "tests/support/model_writer.h"
 
@@ -51,7 +50,9 @@ ModelWriter small_net() {
   return w;
 }
 
-OnnxModel parse(const std::string& text) { return OnnxModel::parse(std::as_bytes(std::span(text)), "test.onnx"); }
+OnnxModel parse(const std::string& text) {
+  return OnnxModel::parse(std::as_bytes(std::span(text)), "test.onnx");
+}
 
 TEST(OnnxModel, LoadsAndRunsASmallNet) {
   const OnnxModel model = small_net().read();
@@ -68,7 +69,8 @@ TEST(OnnxModel, LoadsAndRunsASmallNet) {
 
 TEST(OnnxModel, BatchesAreSamplesSideBySide) {
   const OnnxModel model = small_net().read();
-  const std::vector<NamedTensor> arrays{{"x", Tensor(ElementType::kFloat32, {2, 2}, std::vector<double>{1, 2, 3, 4})}};
+  const std::vector<NamedTensor> arrays{
+      {"x", Tensor(ElementType::kFloat32, {2, 2}, std::vector<double>{1, 2, 3, 4})}};
   const Samples samples = match_samples(model, arrays);
   EXPECT_EQ(samples.count, 2);
   const Graph graph = model.graph(samples.options);
@@ -112,7 +114,8 @@ TEST(OnnxModel, IntegerInputsThatSetShapesAreBound) {
   w.node("Reshape", {"x", "t"}, {"y"}, "reshape");
   w.output("y");
   const OnnxModel model = w.read();
-  expect_message(message_of(ErrorCode::kUnsupported, [&] { (void)model.graph(); }), {"'reshape'", "constant", "target"});
+  expect_message(message_of(ErrorCode::kUnsupported, [&] { (void)model.graph(); }),
+                 {"'reshape'", "constant", "target"});
   const std::vector<NamedTensor> arrays{
       {"input_0", Tensor(ElementType::kFloat32, {2, 3}, std::vector<double>(6))},
       {"input_1", Tensor::integers({2}, {3, 2})}};
@@ -153,17 +156,23 @@ TEST(OnnxModelBadInput, EmptyAndTruncatedAndForeignFiles) {
   expect_message(message_of(ErrorCode::kBadFile, [] { (void)parse(""); }), {"empty"});
   const std::string whole = small_net().bytes();
   for (const std::size_t keep : {whole.size() - 1, whole.size() / 2, std::size_t{12}}) {
-    expect_message(message_of(ErrorCode::kBadFile, [&] { (void)parse(whole.substr(0, keep)); }), {"truncated"});
+    expect_message(message_of(ErrorCode::kBadFile, [&] { (void)parse(whole.substr(0, keep)); }),
+                   {"truncated"});
   }
-  expect_message(message_of(ErrorCode::kBadFile, [] { (void)parse("PK\x03\x04....archive/data.pkl"); }), {"torch.onnx.export"});
-  expect_message(message_of(ErrorCode::kBadFile, [] { (void)parse("\x80\x02}q\x01."); }), {"torch.onnx.export"});
-  expect_message(message_of(ErrorCode::kBadFile, [] { (void)parse("\x89HDF\r\n\x1a\n...."); }), {"tf2onnx"});
+  expect_message(
+      message_of(ErrorCode::kBadFile, [] { (void)parse("PK\x03\x04....archive/data.pkl"); }),
+      {"torch.onnx.export"});
+  expect_message(message_of(ErrorCode::kBadFile, [] { (void)parse("\x80\x02}q\x01."); }),
+                 {"torch.onnx.export"});
+  expect_message(message_of(ErrorCode::kBadFile, [] { (void)parse("\x89HDF\r\n\x1a\n...."); }),
+                 {"tf2onnx"});
   expect_message(message_of(ErrorCode::kBadFile, [] { (void)parse("\x93NUMPY\x01"); }), {"npy"});
   expect_message(message_of(ErrorCode::kBadFile, [] { (void)parse("hello, world\n"); }), {"text"});
 }
 
 TEST(OnnxModelBadInput, MissingFile) {
-  const std::string message = message_of(ErrorCode::kBadFile, [] { (void)OnnxModel::read("no/such/net.onnx"); });
+  const std::string message =
+      message_of(ErrorCode::kBadFile, [] { (void)OnnxModel::read("no/such/net.onnx"); });
   EXPECT_EQ(message.rfind("no/such/net.onnx: ", 0), 0U) << message;
 }
 
@@ -176,37 +185,44 @@ TEST(OnnxModelBadInput, CycleAndDoubleDefinition) {
   expect_message(message_of(ErrorCode::kBadFile, [&] { (void)w.read(); }), {"'first'", "cycle"});
   ModelWriter twice = small_net();
   twice.node("Relu", {"s"}, {"y"}, "again");
-  expect_message(message_of(ErrorCode::kBadFile, [&] { (void)twice.read(); }), {"'again'", "'y'", "twice"});
+  expect_message(message_of(ErrorCode::kBadFile, [&] { (void)twice.read(); }),
+                 {"'again'", "'y'", "twice"});
 }
 
 TEST(OnnxModelBadInput, UnknownValuesOperatorsAndAttributes) {
   ModelWriter dangling = small_net();
   dangling.node("Relu", {"nothing"}, {"z"}, "lost");
-  expect_message(message_of(ErrorCode::kBadFile, [&] { (void)dangling.read().graph(); }), {"'lost'", "'nothing'"});
+  expect_message(message_of(ErrorCode::kBadFile, [&] { (void)dangling.read().graph(); }),
+                 {"'lost'", "'nothing'"});
   ModelWriter unknown = small_net();
   unknown.node("FancyOp", {"y"}, {"z"}, "fancy");
   expect_message(message_of(ErrorCode::kUnsupported, [&] { (void)unknown.read().graph(); }),
                  {"'fancy'", "FancyOp", "lipscope ops"});
   ModelWriter foreign = small_net();
   foreign.node("Gelu", {"y"}, {"z"}, "custom")->set_domain("com.example");
-  expect_message(message_of(ErrorCode::kUnsupported, [&] { (void)foreign.read().graph(); }), {"com.example.Gelu"});
+  expect_message(message_of(ErrorCode::kUnsupported, [&] { (void)foreign.read().graph(); }),
+                 {"com.example.Gelu"});
   ModelWriter odd = small_net();
   set_attribute(odd.node("Relu", {"y"}, {"z"}, "odd"), "wobble", Index{1});
-  expect_message(message_of(ErrorCode::kUnsupported, [&] { (void)odd.read().graph(); }), {"'odd'", "wobble"});
+  expect_message(message_of(ErrorCode::kUnsupported, [&] { (void)odd.read().graph(); }),
+                 {"'odd'", "wobble"});
   ModelWriter flow = small_net();
   auto* attribute = flow.node("If", {"y"}, {"z"}, "branch")->add_attribute();
   attribute->set_name("then_branch");
   attribute->set_type(onnx::AttributeProto::GRAPH);
-  expect_message(message_of(ErrorCode::kUnsupported, [&] { (void)flow.read().graph(); }), {"'branch'", "control flow"});
+  expect_message(message_of(ErrorCode::kUnsupported, [&] { (void)flow.read().graph(); }),
+                 {"'branch'", "control flow"});
 }
 
 TEST(OnnxModelBadInput, NanAndInfiniteWeights) {
   ModelWriter nan = small_net();
   nan.model.mutable_graph()->mutable_initializer(0)->set_float_data(1, NAN);
-  expect_message(message_of(ErrorCode::kBadFile, [&] { (void)nan.read(); }), {"'dense'", "'W'", "NaN"});
+  expect_message(message_of(ErrorCode::kBadFile, [&] { (void)nan.read(); }),
+                 {"'dense'", "'W'", "NaN"});
   ModelWriter infinite = small_net();
   infinite.model.mutable_graph()->mutable_initializer(0)->set_float_data(1, INFINITY);
-  expect_message(message_of(ErrorCode::kBadFile, [&] { (void)infinite.read(); }), {"'W'", "infinite"});
+  expect_message(message_of(ErrorCode::kBadFile, [&] { (void)infinite.read(); }),
+                 {"'W'", "infinite"});
   // A mask that is added may hold -inf.
   ModelWriter mask = small_net();
   mask.model.mutable_graph()->mutable_initializer(1)->set_float_data(0, -INFINITY);
@@ -221,7 +237,8 @@ TEST(OnnxModelBadInput, TensorSizesThatDisagree) {
   raw.model.mutable_graph()->mutable_initializer(0)->set_raw_data("1234567");
   expect_message(message_of(ErrorCode::kBadFile, [&] { (void)raw.read(); }), {"'W'", "24", "7"});
   ModelWriter huge = small_net();
-  for (int i = 0; i < 4; ++i) huge.model.mutable_graph()->mutable_initializer(0)->add_dims(Index{1} << 40);
+  for (int i = 0; i < 4; ++i)
+    huge.model.mutable_graph()->mutable_initializer(0)->add_dims(Index{1} << 40);
   expect_message(message_of(ErrorCode::kShape, [&] { (void)huge.read(); }), {"too many entries"});
   ModelWriter negative = small_net();
   negative.model.mutable_graph()->mutable_initializer(0)->set_dims(0, -2);
@@ -255,7 +272,8 @@ class ExternalData : public testing::Test {
     auto* tensor = w.model.mutable_graph()->mutable_initializer(0);
     tensor->clear_float_data();
     tensor->set_data_location(onnx::TensorProto::EXTERNAL);
-    for (const auto& [key, value] : {std::pair<std::string, std::string>{"location", location}, {"offset", offset}}) {
+    for (const auto& [key, value] :
+         {std::pair<std::string, std::string>{"location", location}, {"offset", offset}}) {
       auto* entry = tensor->add_external_data();
       entry->set_key(key);
       entry->set_value(value);
@@ -270,27 +288,39 @@ TEST_F(ExternalData, IsReadFromBesideTheModel) {
   EXPECT_EQ(with_location("w.data").read(folder()).graph().parameter_count(), 9);
 }
 TEST_F(ExternalData, MayNotLeaveTheFolder) {
-  for (const std::string& path : {std::string("../outside.data"), (folder_ / "outside.data").string(),
-                                  std::string("sub/../../outside.data")}) {
-    expect_message(message_of(ErrorCode::kBadFile, [&] { (void)with_location(path).read(folder()); }), {"'W'", "leaves"});
+  for (const std::string& path :
+       {std::string("../outside.data"), (folder_ / "outside.data").string(),
+        std::string("sub/../../outside.data")}) {
+    expect_message(
+        message_of(ErrorCode::kBadFile, [&] { (void)with_location(path).read(folder()); }),
+        {"'W'", "leaves"});
   }
   std::filesystem::create_symlink(folder_ / "outside.data", folder_ / "model" / "link.data");
-  expect_message(message_of(ErrorCode::kBadFile, [&] { (void)with_location("link.data").read(folder()); }), {"leaves"});
+  expect_message(
+      message_of(ErrorCode::kBadFile, [&] { (void)with_location("link.data").read(folder()); }),
+      {"leaves"});
 }
 TEST_F(ExternalData, MissingOrShortFilesAreNamed) {
-  expect_message(message_of(ErrorCode::kBadFile, [&] { (void)with_location("no.data").read(folder()); }),
-                 {"'no.data'", "missing"});
-  expect_message(message_of(ErrorCode::kBadFile, [&] { (void)with_location("w.data", "8").read(folder()); }),
-                 {"'w.data'", "24"});
-  expect_message(message_of(ErrorCode::kBadFile, [&] { (void)with_location("w.data", "x").read(folder()); }), {"'x'"});
+  expect_message(
+      message_of(ErrorCode::kBadFile, [&] { (void)with_location("no.data").read(folder()); }),
+      {"'no.data'", "missing"});
+  expect_message(
+      message_of(ErrorCode::kBadFile, [&] { (void)with_location("w.data", "8").read(folder()); }),
+      {"'w.data'", "24"});
+  expect_message(
+      message_of(ErrorCode::kBadFile, [&] { (void)with_location("w.data", "x").read(folder()); }),
+      {"'x'"});
 }
 
 TEST(Samples, SaysWhatFits) {
   const OnnxModel model = small_net().read();
   const std::vector<NamedTensor> odd{{"", Tensor::vector({1, 2, 3})}};
-  const std::string message = message_of(ErrorCode::kShape, [&] { (void)match_samples(model, odd); });
+  const Samples wrong = match_samples(model, odd);
+  const Graph graph = model.graph(wrong.options);
+  const std::string message = message_of(ErrorCode::kShape, [&] { (void)wrong.for_graph(graph); });
   EXPECT_NE(message.find("'x'"), std::string::npos) << message;
-  const std::vector<NamedTensor> bytes{{"", Tensor(ElementType::kUInt8, {2, 2}, std::vector<Index>{0, 51, 102, 255})}};
+  const std::vector<NamedTensor> bytes{
+      {"", Tensor(ElementType::kUInt8, {2, 2}, std::vector<Index>{0, 51, 102, 255})}};
   const Samples samples = match_samples(model, bytes, 1.0 / 255);
   EXPECT_EQ(samples.count, 2);
   EXPECT_EQ(samples.inputs.at("x").at(3), 255 * (1.0 / 255));

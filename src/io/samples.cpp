@@ -55,15 +55,27 @@ Shape sample_shape(const ModelInput& input, const Shape& given) {
   return shape;
 }
 
+// 0 when the array does not hold whole samples.
 Index count_samples(const ModelInput& input, const Shape& shape, const Tensor& array) {
   const Index size = element_count(shape);
   if (array.size() == size) return 1;
-  const bool fits = size > 0 && array.size() > 0 && array.size() % size == 0;
-  if (fits && (!input.has_shape || input.batched())) return array.size() / size;
-  throw Error(ErrorCode::kShape,
-              fmt::format("input '{}' takes {} entries{} (shape {}); the array has {} (shape {})",
-                          input.name, size, input.batched() ? " per sample" : "", to_string(shape),
-                          array.size(), to_string(array.shape())));
+  const bool whole = size > 0 && array.size() % size == 0;
+  return whole && (!input.has_shape || input.batched()) ? array.size() / size : 0;
+}
+
+std::string misfit(const ModelInput& input, const Shape& shape, const Tensor& array) {
+  return fmt::format("input '{}' takes {} entries{} (shape {}); the array has {} (shape {})",
+                     input.name, element_count(shape), input.batched() ? " per sample" : "",
+                     to_string(shape), array.size(), to_string(array.shape()));
+}
+
+bool is_used(const Graph& graph, ValueId id) {
+  const auto holds = [&](std::span<const ValueId> ids) {
+    return std::find(ids.begin(), ids.end(), id) != ids.end();
+  };
+  return holds(graph.outputs()) ||
+         std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                     [&](const Node& node) { return holds(node.inputs); });
 }
 
 Tensor converted(const ModelInput& input, const Tensor& array, double scale) {

@@ -52,9 +52,9 @@ Index truncate(double value) {
 }  // namespace
 
 std::string_view to_string(ElementType type) {
-  static constexpr std::string_view kNames[] = {"float16", "bfloat16", "float32", "float64", "int8",
-                                                "int16",   "int32",    "int64",   "uint8",   "uint16",
-                                                "uint32",  "uint64",   "bool"};
+  static constexpr std::string_view kNames[] = {
+      "float16", "bfloat16", "float32", "float64", "int8",   "int16", "int32",
+      "int64",   "uint8",    "uint16",  "uint32",  "uint64", "bool"};
   return kNames[static_cast<std::size_t>(type)];
 }
 
@@ -144,7 +144,9 @@ std::span<const double> Tensor::doubles() const { return held<double>(entries_);
 std::span<const float> Tensor::floats() const { return held<float>(entries_); }
 std::span<const Index> Tensor::ints() const { return held<Index>(entries_); }
 
-std::span<double> Tensor::doubles() { return const_cast<std::vector<double>&>(held<double>(entries_)); }
+std::span<double> Tensor::doubles() {
+  return const_cast<std::vector<double>&>(held<double>(entries_));
+}
 std::span<float> Tensor::floats() { return const_cast<std::vector<float>&>(held<float>(entries_)); }
 std::span<Index> Tensor::ints() { return const_cast<std::vector<Index>&>(held<Index>(entries_)); }
 
@@ -161,7 +163,8 @@ double Tensor::at(Index i) const {
   if (storage() == Storage::kDouble) return doubles()[k];
   if (storage() == Storage::kFloat) return static_cast<double>(floats()[k]);
   const Index value = ints()[k];
-  if (type_ == ElementType::kUInt64) return static_cast<double>(std::bit_cast<std::uint64_t>(value));
+  if (type_ == ElementType::kUInt64)
+    return static_cast<double>(std::bit_cast<std::uint64_t>(value));
   return static_cast<double>(value);
 }
 

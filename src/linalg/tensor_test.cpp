@@ -24,14 +24,15 @@ TEST(WrapInteger, FollowsTheWidthOfTheType) {
   EXPECT_EQ(wrap_integer(ElementType::kInt8, 200), -56);
   EXPECT_EQ(wrap_integer(ElementType::kUInt8, -1), 255);
   EXPECT_EQ(wrap_integer(ElementType::kUInt16, 65536), 0);
-  EXPECT_EQ(wrap_integer(ElementType::kInt32, Index{1} << 31), std::numeric_limits<std::int32_t>::min());
+  EXPECT_EQ(wrap_integer(ElementType::kInt32, Index{1} << 31),
+            std::numeric_limits<std::int32_t>::min());
   EXPECT_EQ(wrap_integer(ElementType::kBool, 7), 1);
 }
 
 TEST(RoundTo, Float16GridAndOverflow) {
   const auto f16 = [](double x) { return round_to(ElementType::kFloat16, x); };
   EXPECT_EQ(f16(1.0), 1.0);
-  EXPECT_EQ(f16(1 + 0x1p-11), 1.0);           // tie to even
+  EXPECT_EQ(f16(1 + 0x1p-11), 1.0);             // tie to even
   EXPECT_EQ(f16(1 + 3 * 0x1p-11), 1 + 0x1p-9);  // tie to even, upwards
   EXPECT_EQ(f16(65504.0), 65504.0);
   EXPECT_EQ(f16(65520.0), HUGE_VAL);
@@ -62,7 +63,8 @@ TEST(Tensor, CastTruncatesAndWraps) {
 TEST(Tensor, UInt64IsReadUnsigned) {
   const Tensor t(ElementType::kUInt64, {1}, std::vector<Index>{-1});
   EXPECT_EQ(t.at(0), 0x1p64);
-  EXPECT_EQ(Tensor::vector({0x1p63}).cast(ElementType::kUInt64).ints()[0], std::numeric_limits<Index>::min());
+  EXPECT_EQ(Tensor::vector({0x1p63}).cast(ElementType::kUInt64).ints()[0],
+            std::numeric_limits<Index>::min());
 }
 
 TEST(Tensor, RefusesAWrongEntryCountAndAWrongStorage) {

@@ -2,11 +2,12 @@
 // Conv and ConvTranspose: linear in the image and in the weights, the one being the adjoint of the
 // other. With W the convolution of linalg/convolution.h, Conv is y = W x + b, ConvTranspose is
 // y = W' x + b.
+#include "ops/conv.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "linalg/convolution.h"
 #include "ops/dispatch.h"
 #include "ops/kind.h"
 #include "ops/window.h"
@@ -29,6 +30,8 @@ class ConvOp final : public Op {
                args.count);
     });
   }
+
+  [[nodiscard]] ConvForm form() const { return {shape_, transposed_, has_bias_}; }
 
   bool differentiable() const override { return true; }
 
@@ -334,6 +337,12 @@ std::vector<OpCase> conv_transpose_cases(Rng& rng) {
 }
 
 }  // namespace
+
+std::optional<ConvForm> as_convolution(const Op& op) {
+  const auto* conv = dynamic_cast<const ConvOp*>(&op);
+  if (conv == nullptr) return std::nullopt;
+  return conv->form();
+}
 
 std::vector<OpKind> op_conv() {
   return {{"Conv", import_conv, conv_cases},

@@ -22,7 +22,8 @@ std::optional<double> Matcher::scalar(ValueId id) const {
   const auto& constant = graph_.value(id).constant;
   if (!constant || constant->size() == 0 || !is_floating(constant->type())) return std::nullopt;
   const auto entries = constant->doubles();
-  const bool uniform = std::all_of(entries.begin(), entries.end(), [&](double e) { return e == entries[0]; });
+  const bool uniform =
+      std::all_of(entries.begin(), entries.end(), [&](double e) { return e == entries[0]; });
   if (!uniform) return std::nullopt;
   return entries[0];
 }

@@ -18,7 +18,8 @@ struct Found {
   OpPtr op;
 };
 
-// x * multiply / divide with at most one number of each kind, for Mul(x, c), Div(x, c) and x itself.
+// x * multiply / divide with at most one number of each kind, for Mul(x, c), Div(x, c) and x
+// itself.
 struct Scaled {
   ValueId x;
   double multiply = 1, divide = 1;
@@ -42,9 +43,11 @@ std::optional<std::pair<ValueId, double>> shifted(const Matcher& match, ValueId 
 // The rest of the product around gate and x: nothing but one number that is multiplied, exactly.
 std::optional<double> outer_factor(const Matcher& match, ValueId whole, ValueId gate, ValueId x) {
   const Matcher::Product product = match.product(whole, x);
-  if (product.factors.size() != 2 || product.multiply.size() > 1 || product.divide.size() > 1) return std::nullopt;
+  if (product.factors.size() != 2 || product.multiply.size() > 1 || product.divide.size() > 1)
+    return std::nullopt;
   const auto& factors = product.factors;
-  const bool fits = (factors[0] == gate && factors[1] == x) || (factors[0] == x && factors[1] == gate);
+  const bool fits =
+      (factors[0] == gate && factors[1] == x) || (factors[0] == x && factors[1] == gate);
   if (!fits) return std::nullopt;
   const double up = product.multiply.empty() ? 1 : product.multiply[0];
   const double down = product.divide.empty() ? 1 : product.divide[0];
@@ -65,8 +68,9 @@ std::optional<std::pair<ValueId, GeluTanh>> cubic_argument(const Matcher& match,
     const ValueId y = add->inputs[static_cast<std::size_t>(side)];
     const Matcher::Product rest = match.product(add->inputs[static_cast<std::size_t>(1 - side)], y);
     if (rest.multiply.size() != 1 || !rest.divide.empty()) continue;
-    const bool cube = rest.factors.size() == 3 &&
-                      std::all_of(rest.factors.begin(), rest.factors.end(), [&](ValueId f) { return f == y; });
+    const bool cube =
+        rest.factors.size() == 3 &&
+        std::all_of(rest.factors.begin(), rest.factors.end(), [&](ValueId f) { return f == y; });
     const Node* pow = rest.factors.size() == 1 ? match.made_by(rest.factors[0], "Pow") : nullptr;
     const bool power = pow != nullptr && pow->inputs[0] == y && match.scalar(pow->inputs[1]) == 3.0;
     if (cube || power) return std::pair{y, GeluTanh{0, outer->second, rest.multiply[0]}};
@@ -87,7 +91,8 @@ std::optional<Found> as_gelu(const Matcher& match, ValueId whole, ValueId gate) 
     const auto inner = cubic_argument(match, tanh->inputs[0]);
     const auto factor = inner ? outer_factor(match, whole, gate, inner->first) : std::nullopt;
     if (!factor) return std::nullopt;
-    return Found{inner->first, make_gelu(GeluTanh{*factor, inner->second.scale, inner->second.cubic})};
+    return Found{inner->first,
+                 make_gelu(GeluTanh{*factor, inner->second.scale, inner->second.cubic})};
   }
   return std::nullopt;
 }
@@ -137,17 +142,21 @@ std::optional<Found> find(const Matcher& match, const Node& node) {
 
 Graph run(const Graph& graph) {
   const Matcher match(graph);
-  return rewrite_nodes(graph, [&](const Node& node, const MappedValue& mapped, GraphBuilder& builder) {
-    const auto found = find(match, node);
-    if (!found) return std::vector<ValueId>{};
-    return builder.add(found->op, {mapped(found->x)}, node.name, {graph.value(node.outputs[0]).name});
-  });
+  return rewrite_nodes(graph,
+                       [&](const Node& node, const MappedValue& mapped, GraphBuilder& builder) {
+                         const auto found = find(match, node);
+                         if (!found) return std::vector<ValueId>{};
+                         return builder.add(found->op, {mapped(found->x)}, node.name,
+                                            {graph.value(node.outputs[0]).name});
+                       });
 }
 
 }  // namespace
 
 std::vector<Pass> pass_recognise_gates() {
-  return {{.name = "recognise-gates", .summary = "GELU, SiLU and HardSwish spelled out become one operator", .run = run}};
+  return {{.name = "recognise-gates",
+           .summary = "GELU, SiLU and HardSwish spelled out become one operator",
+           .run = run}};
 }
 
 }  // namespace lipscope

@@ -30,10 +30,12 @@ std::optional<Index> trailing_mean_axis(const Matcher& match, const Node& mean) 
 
 // The square's base, for Pow(y, 2) and Mul(y, y).
 std::optional<ValueId> squared(const Matcher& match, ValueId id) {
-  if (const Node* pow = match.made_by(id, "Pow"); pow != nullptr && match.scalar(pow->inputs[1]) == 2.0) {
+  if (const Node* pow = match.made_by(id, "Pow");
+      pow != nullptr && match.scalar(pow->inputs[1]) == 2.0) {
     return pow->inputs[0];
   }
-  if (const Node* mul = match.made_by(id, "Mul"); mul != nullptr && mul->inputs[0] == mul->inputs[1]) {
+  if (const Node* mul = match.made_by(id, "Mul");
+      mul != nullptr && mul->inputs[0] == mul->inputs[1]) {
     return mul->inputs[0];
   }
   return std::nullopt;
@@ -78,11 +80,13 @@ struct Found {
 };
 
 // Constant operand of a two-input node of the given kind whose other input is `inner`'s value.
-std::optional<std::pair<ValueId, ValueId>> weight_of(const Matcher& match, ValueId id, std::string_view op) {
+std::optional<std::pair<ValueId, ValueId>> weight_of(const Matcher& match, ValueId id,
+                                                     std::string_view op) {
   const Node* node = match.made_by(id, op);
   if (node == nullptr || node->inputs.size() != 2) return std::nullopt;
   for (std::size_t side = 0; side < 2; ++side) {
-    if (match.value(node->inputs[side]).constant) return std::pair{node->inputs[1 - side], node->inputs[side]};
+    if (match.value(node->inputs[side]).constant)
+      return std::pair{node->inputs[1 - side], node->inputs[side]};
   }
   return std::nullopt;
 }
@@ -111,22 +115,26 @@ std::optional<Found> find(const Matcher& match, ValueId whole) {
 
 Graph run(const Graph& graph) {
   const Matcher match(graph);
-  return rewrite_nodes(graph, [&](const Node& node, const MappedValue& mapped, GraphBuilder& builder) {
-    const auto found = find(match, node.outputs[0]);
-    if (!found) return std::vector<ValueId>{};
-    std::vector<ValueId> inputs{mapped(found->norm.x)};
-    if (found->scale) inputs.push_back(mapped(*found->scale));
-    if (found->bias) inputs.push_back(mapped(*found->bias));
-    const auto op = make_layer_norm(match.value(found->norm.x).type, found->norm.axis, found->norm.epsilon,
-                                    found->scale.has_value(), found->bias.has_value());
-    return builder.add(op, std::move(inputs), node.name, {graph.value(node.outputs[0]).name});
-  });
+  return rewrite_nodes(
+      graph, [&](const Node& node, const MappedValue& mapped, GraphBuilder& builder) {
+        const auto found = find(match, node.outputs[0]);
+        if (!found) return std::vector<ValueId>{};
+        std::vector<ValueId> inputs{mapped(found->norm.x)};
+        if (found->scale) inputs.push_back(mapped(*found->scale));
+        if (found->bias) inputs.push_back(mapped(*found->bias));
+        const auto op =
+            make_layer_norm(match.value(found->norm.x).type, found->norm.axis, found->norm.epsilon,
+                            found->scale.has_value(), found->bias.has_value());
+        return builder.add(op, std::move(inputs), node.name, {graph.value(node.outputs[0]).name});
+      });
 }
 
 }  // namespace
 
 std::vector<Pass> pass_recognise_layer_norm() {
-  return {{.name = "recognise-layer-norm", .summary = "a spelled-out LayerNorm becomes one operator", .run = run}};
+  return {{.name = "recognise-layer-norm",
+           .summary = "a spelled-out LayerNorm becomes one operator",
+           .run = run}};
 }
 
 }  // namespace lipscope

@@ -37,7 +37,8 @@ class Cli : public testing::Test {
 
   Outcome run(const std::string& arguments) const {
     const fs::path out = folder_ / "stdout", err = folder_ / "stderr";
-    const std::string command = std::string(LIPSCOPE_PROGRAM) + " " + arguments + " >" + out.string() + " 2>" + err.string();
+    const std::string command = std::string(LIPSCOPE_PROGRAM) + " " + arguments + " >" +
+                                out.string() + " 2>" + err.string();
     const int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, slurp(out), slurp(err)};
   }
@@ -79,8 +80,9 @@ TEST_F(Cli, EvalAgreesWithPyTorchInBothPrecisions) {
   for (const std::string model : {"fashion_mlp", "fashion_cnn"}) {
     const std::string expected = kModels + model + ".expected.npz";
     for (const std::string precision : {"float64", "float32"}) {
-      const Outcome result = run("eval " + kModels + model + ".onnx --json --input " + expected + " --reference " + expected +
-                                 " --tolerance 1e-5 --precision " + precision);
+      const Outcome result =
+          run("eval " + kModels + model + ".onnx --json --input " + expected + " --reference " +
+              expected + " --tolerance 1e-5 --precision " + precision);
       EXPECT_EQ(result.code, 0) << result.err << result.out.substr(0, 300);
       const Json document = Json::parse(result.out);
       EXPECT_EQ(document["schema"], "lipscope.eval/1");
@@ -94,15 +96,17 @@ TEST_F(Cli, EvalAgreesWithPyTorchInBothPrecisions) {
 TEST_F(Cli, EvalClassifiesTheBundledImages) {
   const std::string labels = slurp(kModels + "fashion_test_labels.idx1.gz");
   ASSERT_FALSE(labels.empty());
-  const Outcome result = run("eval " + kModels + "fashion_cnn.onnx --json --scale 1/255 --precision float32 --input " + kModels +
-                             "fashion_test_images.idx3.gz");
+  const Outcome result =
+      run("eval " + kModels + "fashion_cnn.onnx --json --scale 1/255 --precision float32 --input " +
+          kModels + "fashion_test_images.idx3.gz");
   ASSERT_EQ(result.code, 0) << result.err;
   EXPECT_EQ(Json::parse(result.out)["outputs"][0]["shape"], Json({500, 10}));
 }
 
 TEST_F(Cli, EvalReportsADifferenceWithExitOne) {
   const std::string expected = kModels + "fashion_mlp.expected.npz";
-  const Outcome result = run("eval " + kModels + "fashion_cnn.onnx --input " + expected + " --reference " + expected);
+  const Outcome result =
+      run("eval " + kModels + "fashion_cnn.onnx --input " + expected + " --reference " + expected);
   EXPECT_EQ(result.code, 1);
   EXPECT_NE(result.out.find("differs"), std::string::npos);
 }
@@ -135,7 +139,9 @@ TEST_F(Cli, WrongUsageSuggestsTheRightWord) {
   expect_failure("inspect", 2, "model");
   expect_failure("eval " + kModels + "fashion_mlp.onnx", 2, "--input");
   expect_failure("eval " + kModels + "fashion_mlp.onnx --input x.npy --scale a/b", 3, "x.npy");
-  expect_failure("eval " + kModels + "fashion_mlp.onnx --input " + kModels + "fashion_mlp.expected.npz --scale a/b", 2, "--scale");
+  expect_failure("eval " + kModels + "fashion_mlp.onnx --input " + kModels +
+                     "fashion_mlp.expected.npz --scale a/b",
+                 2, "--scale");
   expect_failure("inspect " + kModels + "fashion_mlp.onnx --dim batch", 2, "NAME=SIZE");
   EXPECT_EQ(run("").code, 2);
 }
@@ -146,8 +152,10 @@ TEST_F(Cli, BadModelsGiveOneClearLine) {
   expect_failure("inspect " + file("empty.onnx", ""), 3, "empty");
   expect_failure("inspect " + file("text.onnx", "hello\n"), 3, "text");
   const std::string whole = slurp(kModels + "fashion_mlp.onnx");
-  expect_failure("inspect " + file("short.onnx", whole.substr(0, whole.size() / 2)), 3, "truncated");
-  expect_failure("inspect " + file("torch.pt", "PK\x03\x04 archive/data.pkl"), 3, "torch.onnx.export");
+  expect_failure("inspect " + file("short.onnx", whole.substr(0, whole.size() / 2)), 3,
+                 "truncated");
+  expect_failure("inspect " + file("torch.pt", "PK\x03\x04 archive/data.pkl"), 3,
+                 "torch.onnx.export");
   expect_failure("inspect " + file("keras.h5", "\x89HDF\r\n\x1a\n"), 3, "tf2onnx");
 }
 

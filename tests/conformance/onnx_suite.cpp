@@ -29,7 +29,8 @@ std::vector<NamedTensor> read_set(const fs::path& folder, const std::string& pre
   for (int k = 0;; ++k) {
     const fs::path file = folder / fmt::format("{}_{}.pb", prefix, k);
     if (!fs::exists(file)) return arrays;
-    arrays.push_back({fmt::format("{}_{}", prefix, k), parse_tensor_proto(read_file(file.string()))});
+    arrays.push_back(
+        {fmt::format("{}_{}", prefix, k), parse_tensor_proto(read_file(file.string()))});
   }
 }
 
@@ -50,10 +51,12 @@ std::string run_model(const fs::path& folder) {
     if (references.size() != outputs.size()) return "number of outputs";
     for (std::size_t k = 0; k < outputs.size(); ++k) {
       const Tensor& reference = references[k].tensor;
-      const bool bits = outputs[k].type() == ElementType::kBFloat16 && reference.type() == ElementType::kUInt16;
+      const bool bits =
+          outputs[k].type() == ElementType::kBFloat16 && reference.type() == ElementType::kUInt16;
       if (outputs[k].type() != reference.type() && !bits) return "output type";
       if (outputs[k].shape() != reference.shape()) {
-        return fmt::format("output shape {} against {}", to_string(outputs[k].shape()), to_string(reference.shape()));
+        return fmt::format("output shape {} against {}", to_string(outputs[k].shape()),
+                           to_string(reference.shape()));
       }
       constexpr double kTolerance = 1e-4;
       const Comparison comparison = compare_tensors(names[k], outputs[k], reference, kTolerance);

@@ -13,7 +13,8 @@ int main(int argc, char** argv) {
   const lipscope::Graph graph = model.graph();
   std::vector<lipscope::Tensor> inputs;
   for (const lipscope::ValueId id : graph.inputs()) {
-    inputs.push_back(lipscope::Tensor::zeros(graph.value(id).type.type, graph.value(id).type.shape));
+    inputs.push_back(
+        lipscope::Tensor::zeros(graph.value(id).type.type, graph.value(id).type.shape));
   }
   const std::vector<lipscope::Tensor> outputs = lipscope::evaluate(graph, inputs);
   std::printf("%zu nodes, first output entry %.6f\n", graph.nodes().size(), outputs[0].at(0));

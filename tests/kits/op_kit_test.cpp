@@ -141,7 +141,8 @@ TEST_P(OpKit, Float32PathAgrees) {
       }
       for (Index k = 0; k < exact[i].size(); ++k) {
         if (!std::isfinite(exact[i].at(k))) continue;
-        EXPECT_NEAR(fast[i].at(k), exact[i].at(k), 2e-5 * scale) << "output " << i << " entry " << k;
+        EXPECT_NEAR(fast[i].at(k), exact[i].at(k), 2e-5 * scale)
+            << "output " << i << " entry " << k;
       }
     }
   });
@@ -165,7 +166,8 @@ TEST_P(OpKit, JvpMatchesDifferences) {
       }
       return evaluate(built.graph, moved);
     };
-    const auto a = shifted(-2 * kStep), b = shifted(-kStep), c = shifted(kStep), d = shifted(2 * kStep);
+    const auto a = shifted(-2 * kStep), b = shifted(-kStep), c = shifted(kStep),
+               d = shifted(2 * kStep);
     for (std::size_t i = 0; i < directional.size(); ++i) {
       if (!is_floating(a[i].type())) continue;
       for (Index k = 0; k < a[i].size(); ++k) {

@@ -144,7 +144,8 @@ Graph raw_graph(const ModelWriter& writer) {
   for (const auto& w : writer.model.graph().initializer()) {
     Shape shape(w.dims().begin(), w.dims().end());
     ids[w.name()] = builder.constant(
-        w.name(), Tensor(ElementType::kFloat32, shape, std::vector<double>(w.float_data().begin(), w.float_data().end())));
+        w.name(), Tensor(ElementType::kFloat32, shape,
+                         std::vector<double>(w.float_data().begin(), w.float_data().end())));
   }
   for (const auto& node : writer.model.graph().node()) {
     Attributes attributes;
@@ -157,9 +158,11 @@ Graph raw_graph(const ModelWriter& writer) {
     }
     std::vector<std::optional<NodeInput>> infos;
     for (const auto& name : node.input()) {
-      infos.push_back(NodeInput{builder.value(ids.at(name)).type, builder.value(ids.at(name)).constant.get()});
+      infos.push_back(
+          NodeInput{builder.value(ids.at(name)).type, builder.value(ids.at(name)).constant.get()});
     }
-    const Imported made = find_op_kind(node.op_type())->import(OnnxNode(node.op_type(), 13, attributes, infos));
+    const Imported made =
+        find_op_kind(node.op_type())->import(OnnxNode(node.op_type(), 13, attributes, infos));
     std::vector<ValueId> inputs;
     for (const Index k : made.uses) inputs.push_back(ids.at(node.input(static_cast<int>(k))));
     ids[node.output(0)] = builder.add(made.op, inputs, node.op_type())[0];
@@ -177,7 +180,8 @@ TEST_P(PassKit, KeepsTheFunction) {
     for (int trial = 0; trial < 20; ++trial) {
       const std::vector<Tensor> x{random_tensor(rng, {1, 3, 4}, -6, 6)};
       const Tensor a = evaluate(before, x)[0], b = evaluate(after, x)[0];
-      for (Index i = 0; i < a.size(); ++i) EXPECT_NEAR(a.at(i), b.at(i), 1e-13 * (1 + std::abs(a.at(i)))) << pass.name;
+      for (Index i = 0; i < a.size(); ++i)
+        EXPECT_NEAR(a.at(i), b.at(i), 1e-13 * (1 + std::abs(a.at(i)))) << pass.name;
     }
   }
 }
@@ -186,7 +190,8 @@ TEST_P(PassKit, AppliedTwiceChangesNothing) {
   const Graph once = run_passes(raw_graph(GetParam().writer));
   const Graph twice = run_passes(once);
   ASSERT_EQ(once.nodes().size(), twice.nodes().size());
-  for (std::size_t i = 0; i < once.nodes().size(); ++i) EXPECT_EQ(once.nodes()[i].op->name(), twice.nodes()[i].op->name());
+  for (std::size_t i = 0; i < once.nodes().size(); ++i)
+    EXPECT_EQ(once.nodes()[i].op->name(), twice.nodes()[i].op->name());
 }
 
 TEST_P(PassKit, RecognisesWhatItShould) {
@@ -200,7 +205,8 @@ TEST_P(PassKit, RecognisesWhatItShould) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Spelled, PassKit, testing::ValuesIn(spelled()), [](const auto& p) { return p.param.name; });
+INSTANTIATE_TEST_SUITE_P(Spelled, PassKit, testing::ValuesIn(spelled()),
+                         [](const auto& p) { return p.param.name; });
 
 }  // namespace
 }  // namespace lipscope

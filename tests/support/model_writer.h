@@ -23,18 +23,21 @@ class ModelWriter {
   }
 
   // Dimensions below 0 are symbolic, named "d0", "d1", ...
-  void input(const std::string& name, const std::vector<Index>& dims, int type = onnx::TensorProto::FLOAT) {
+  void input(const std::string& name, const std::vector<Index>& dims,
+             int type = onnx::TensorProto::FLOAT) {
     declare(model.mutable_graph()->add_input(), name, dims, type);
   }
   void output(const std::string& name) { model.mutable_graph()->add_output()->set_name(name); }
-  void weight(const std::string& name, const std::vector<Index>& dims, const std::vector<float>& entries) {
+  void weight(const std::string& name, const std::vector<Index>& dims,
+              const std::vector<float>& entries) {
     auto* tensor = model.mutable_graph()->add_initializer();
     tensor->set_name(name);
     tensor->set_data_type(onnx::TensorProto::FLOAT);
     for (const Index d : dims) tensor->add_dims(d);
     for (const float e : entries) tensor->add_float_data(e);
   }
-  void integers(const std::string& name, const std::vector<Index>& dims, const std::vector<Index>& entries) {
+  void integers(const std::string& name, const std::vector<Index>& dims,
+                const std::vector<Index>& entries) {
     auto* tensor = model.mutable_graph()->add_initializer();
     tensor->set_name(name);
     tensor->set_data_type(onnx::TensorProto::INT64);
@@ -60,7 +63,8 @@ class ModelWriter {
   onnx::ModelProto model;
 
  private:
-  static void declare(onnx::ValueInfoProto* info, const std::string& name, const std::vector<Index>& dims, int type) {
+  static void declare(onnx::ValueInfoProto* info, const std::string& name,
+                      const std::vector<Index>& dims, int type) {
     info->set_name(name);
     auto* tensor = info->mutable_type()->mutable_tensor_type();
     tensor->set_elem_type(type);
@@ -88,7 +92,8 @@ inline void set_attribute(onnx::NodeProto* node, const std::string& name, float 
   a->set_type(onnx::AttributeProto::FLOAT);
   a->set_f(value);
 }
-inline void set_attribute(onnx::NodeProto* node, const std::string& name, const std::vector<Index>& values) {
+inline void set_attribute(onnx::NodeProto* node, const std::string& name,
+                          const std::vector<Index>& values) {
   auto* a = node->add_attribute();
   a->set_name(name);
   a->set_type(onnx::AttributeProto::INTS);

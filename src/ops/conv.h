@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include "linalg/convolution.h"
+#include "lipscope/op.h"
+
+namespace lipscope {
+
+// What a Conv or ConvTranspose does: W or W' of `shape`, and whether a bias is the third input.
+struct ConvForm {
+  ConvShape shape;
+  bool transposed = false;
+  bool has_bias = false;
+};
+
+// Nothing for any other operator.
+[[nodiscard]] std::optional<ConvForm> as_convolution(const Op& op);
+
+}  // namespace lipscope
