@@ -25,7 +25,7 @@ struct Gelu {
 // 1 + tanh(u) = 2 sigmoid(2u).
 struct TanhGelu {
   static constexpr std::string_view kName = "Gelu";
-  GeluTanh form{0.5, std::numbers::sqrt2 * std::numbers::inv_sqrtpi, 0.044715};
+  GeluTanh form{0.5, std::numbers::sqrt2* std::numbers::inv_sqrtpi, 0.044715};
   template <class T>
   T value(T x) const {
     return T(2 * form.factor) * x * sigmoid(T(2 * form.scale) * (x + T(form.cubic) * x * x * x));

@@ -28,7 +28,7 @@ struct OpCase {
 };
 
 struct OpKind {
-  std::string_view name;                    // ONNX operator type
+  std::string_view name;  // ONNX operator type
   Imported (*import)(const OnnxNode& node);
   std::vector<OpCase> (*cases)(Rng& rng);
 };

@@ -110,7 +110,8 @@ std::vector<std::string> OnnxNode::unread() const {
 
 Index OnnxNode::axis(Index axis, Index rank) {
   if (axis < -rank || axis >= rank) {
-    throw Error(ErrorCode::kBadFile, fmt::format("axis {} does not exist in a tensor of rank {}", axis, rank));
+    throw Error(ErrorCode::kBadFile,
+                fmt::format("axis {} does not exist in a tensor of rank {}", axis, rank));
   }
   return axis < 0 ? axis + rank : axis;
 }

@@ -150,7 +150,8 @@ std::vector<Index> used_inputs(const OnnxNode& node) {
 }
 
 Imported import_quantize(const OnnxNode& node) {
-  // A computed scale (dynamic quantisation) decides ties by its own rounding: no real-valued answer.
+  // A computed scale (dynamic quantisation) decides ties by its own rounding: no real-valued
+  // answer.
   (void)node.constant(1);
   const Index code = node.integer("output_dtype", 0);
   const ElementType out = node.has_input(2) ? node.input(2).type
