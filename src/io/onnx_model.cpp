@@ -20,6 +20,16 @@
 namespace lipscope {
 namespace {
 
+// Names in a damaged file may hold anything; a message is one line.
+std::string one_line(std::string text) {
+  constexpr std::size_t kLongest = 1000;
+  if (text.size() > kLongest) text.resize(kLongest);
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < ' ') c = ' ';
+  }
+  return text;
+}
+
 int default_opset(const onnx::ModelProto& model) {
   int opset = 1;
   for (const auto& import : model.opset_import()) {
@@ -133,7 +143,7 @@ OnnxModel OnnxModel::parse(std::span<const std::byte> bytes, const std::string& 
     model.mutable_graph()->clear_initializer();
     parts->nodes = read_nodes(model.graph(), folder);
   } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("{}: {}", name, error.what()));
+    throw Error(error.code(), fmt::format("{}: {}", name, one_line(error.what())));
   } catch (const std::bad_alloc&) {
     throw Error(ErrorCode::kUnsupported,
                 fmt::format("{}: the model needs more memory than there is", name));
@@ -152,7 +162,7 @@ Graph OnnxModel::graph(const GraphOptions& options) const {
   try {
     return run_passes(import_graph(*parts_, options));
   } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("{}: {}", parts_->name, error.what()));
+    throw Error(error.code(), fmt::format("{}: {}", parts_->name, one_line(error.what())));
   } catch (const std::bad_alloc&) {
     throw Error(ErrorCode::kUnsupported,
                 fmt::format("{}: the model needs more memory than there is", parts_->name));
@@ -163,13 +173,21 @@ void OnnxModel::require_supported() const {
   for (const FileNode& node : parts_->nodes) {
     if (const std::string reason = refusal(node); !reason.empty()) {
       throw Error(ErrorCode::kUnsupported,
-                  fmt::format("{}: node '{}': {}", parts_->name, node.name, reason));
+                  fmt::format("{}: {}", parts_->name,
+                              one_line(fmt::format("node '{}': {}", node.name, reason))));
     }
   }
 }
 
 std::vector<NodeSurvey> OnnxModel::survey(const GraphOptions& options) const {
-  return survey_nodes(*parts_, options);
+  try {
+    return survey_nodes(*parts_, options);
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}: {}", parts_->name, one_line(error.what())));
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("{}: the model needs more memory than there is", parts_->name));
+  }
 }
 
 }  // namespace lipscope

@@ -214,6 +214,16 @@ TEST(OnnxModelBadInput, UnknownValuesOperatorsAndAttributes) {
                  {"'branch'", "control flow"});
 }
 
+// Found by fuzzing: names may hold line breaks.
+TEST(OnnxModelBadInput, MessagesStayOnOneLine) {
+  ModelWriter w = small_net();
+  w.node("Fancy\nOp", {"y"}, {"z"}, "two\nlines");
+  expect_message(message_of(ErrorCode::kUnsupported, [&] { (void)w.read().graph(); }),
+                 {"two lines"});
+  expect_message(message_of(ErrorCode::kUnsupported, [&] { w.read().require_supported(); }),
+                 {"two lines"});
+}
+
 TEST(OnnxModelBadInput, NanAndInfiniteWeights) {
   ModelWriter nan = small_net();
   nan.model.mutable_graph()->mutable_initializer(0)->set_float_data(1, NAN);
