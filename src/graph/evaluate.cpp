@@ -3,7 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/check.h"
+#include "base/parallel.h"
 #include "graph/run_node.h"
 #include "lipscope/error.h"
 
@@ -21,7 +24,7 @@ Shape batched(const Shape& shape, Index count) {
   return result;
 }
 
-Tensor checked_input(const Value& value, const Tensor& given, Index count, Precision precision) {
+void check_input(const Value& value, const Tensor& given, Index count) {
   const Index wanted = element_count(value.type.shape) * count;
   if (given.size() != wanted) {
     throw Error(ErrorCode::kShape,
@@ -34,15 +37,32 @@ Tensor checked_input(const Value& value, const Tensor& given, Index count, Preci
                 fmt::format("input '{}' takes {}, not {}", value.name, to_string(value.type.type),
                             to_string(given.type())));
   }
+}
+
+Tensor checked_input(const Value& value, const Tensor& given, Index count, Precision precision) {
+  check_input(value, given, count);
   return given.cast(value.type.type).with_precision(precision);
+}
+
+// Floating constants in the precision of a run, by value index; none for float64.
+std::vector<Tensor> converted_constants(const Graph& graph, Precision precision) {
+  if (precision == Precision::kFloat64) return {};
+  std::vector<Tensor> constants(graph.values().size());
+  for (std::size_t v = 0; v < constants.size(); ++v) {
+    const Value& value = graph.values()[v];
+    if (!value.constant || !is_floating(value.type.type)) continue;
+    constants[v] = value.constant->with_precision(precision);
+  }
+  return constants;
 }
 
 // Runs all nodes. `keep` decides whether a value outlives its last use.
 class Run {
  public:
-  Run(const Graph& graph, std::span<const Tensor> inputs, Index count, Precision precision,
-      bool keep)
+  Run(const Graph& graph, const std::vector<Tensor>& constants, std::span<const Tensor> inputs,
+      Index count, Precision precision, bool keep)
       : graph_(graph),
+        constants_(constants),
         count_(count),
         precision_(precision),
         values_(graph.values().size()),
@@ -55,7 +75,6 @@ class Run {
       const ValueId id = graph.inputs()[i];
       values_[id.index] = checked_input(graph.value(id), inputs[i], count, precision);
     }
-    convert_constants();
     count_uses(keep);
     for (const Node& node : graph.nodes()) run(node);
   }
@@ -68,16 +87,6 @@ class Run {
   }
 
  private:
-  void convert_constants() {
-    if (precision_ == Precision::kFloat64) return;
-    for (std::size_t v = 0; v < values_.size(); ++v) {
-      const Value& value = graph_.values()[v];
-      if (value.constant && is_floating(value.type.type)) {
-        values_[v] = value.constant->with_precision(precision_);
-      }
-    }
-  }
-
   void count_uses(bool keep) {
     for (const Node& node : graph_.nodes()) {
       for (const ValueId id : node.inputs) ++uses_[id.index];
@@ -92,7 +101,7 @@ class Run {
     const Value& value = graph_.value(id);
     if (!value.constant) return view_samples(value.type, values_[id.index], count_);
     const bool converted = precision_ == Precision::kFloat32 && is_floating(value.type.type);
-    return view_samples(value.type, converted ? values_[id.index] : *value.constant, 0);
+    return view_samples(value.type, converted ? constants_[id.index] : *value.constant, 0);
   }
 
   void run(const Node& node) {
@@ -131,26 +140,92 @@ class Run {
   }
 
   const Graph& graph_;
+  const std::vector<Tensor>& constants_;
   Index count_;
   Precision precision_;
   std::vector<Tensor> values_;
   std::vector<int> uses_;
 };
 
+// Entries begin, begin + 1, ... of a tensor, as many as `to` has, or the other way round.
+template <class From, class To>
+void copy_entries(const From& from, Index from_begin, To& to, Index to_begin, Index entries) {
+  const auto copy = [&](auto source, auto target) {
+    std::copy_n(source.begin() + from_begin, entries, target.begin() + to_begin);
+  };
+  switch (from.storage()) {
+    case Storage::kDouble: return copy(from.doubles(), to.doubles());
+    case Storage::kFloat: return copy(from.floats(), to.floats());
+    case Storage::kInt64: return copy(from.ints(), to.ints());
+  }
+}
+
+Tensor slice(const Tensor& all, Index begin, Index entries) {
+  const Precision precision =
+      all.storage() == Storage::kFloat ? Precision::kFloat32 : Precision::kFloat64;
+  Tensor part = Tensor::zeros(all.type(), {entries}, precision);
+  copy_entries(all, begin, part, 0, entries);
+  return part;
+}
+
+// Samples run in pieces whose largest value has about this many entries: small enough for the
+// cache, large enough to make the cost of starting a kernel small.
+constexpr Index kPieceEntries = Index{1} << 18;
+
+Index samples_per_piece(const Graph& graph, Index count) {
+  Index largest = 1;
+  for (const Value& value : graph.values()) {
+    if (!value.constant) largest = std::max(largest, element_count(value.type.shape));
+  }
+  const Index most = std::clamp<Index>(kPieceEntries / largest, 1, count);
+  const Index pieces = (count + most - 1) / most;
+  return (count + pieces - 1) / pieces;  // of equal size
+}
+
 }  // namespace
 
 std::vector<Tensor> evaluate(const Graph& graph, std::span<const Tensor> inputs, Index count,
                              Precision precision) {
-  const Run run(graph, inputs, count, precision, false);
+  const std::vector<Tensor> constants = converted_constants(graph, precision);
+  const Index piece = samples_per_piece(graph, count);
   std::vector<Tensor> outputs;
-  for (const ValueId id : graph.outputs()) outputs.push_back(run.output(id));
+  if (piece >= count) {
+    const Run run(graph, constants, inputs, count, precision, false);
+    for (const ValueId id : graph.outputs()) outputs.push_back(run.output(id));
+    return outputs;
+  }
+  LIPSCOPE_CHECK(inputs.size() == graph.inputs().size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    check_input(graph.value(graph.inputs()[i]), inputs[i], count);
+  }
+  for (const ValueId id : graph.outputs()) {
+    const ValueType& type = graph.value(id).type;
+    outputs.push_back(Tensor::zeros(type.type, batched(type.shape, count), precision));
+  }
+  const SerialBlas serial;
+  parallel_for((count + piece - 1) / piece, 1, [&](Index first, Index last) {
+    for (Index p = first; p < last; ++p) {
+      const Index begin = p * piece, samples = std::min(piece, count - begin);
+      std::vector<Tensor> parts;
+      for (const Tensor& input : inputs) {
+        const Index entries = input.size() / count;
+        parts.push_back(slice(input, begin * entries, samples * entries));
+      }
+      const Run run(graph, constants, parts, samples, precision, false);
+      for (std::size_t i = 0; i < outputs.size(); ++i) {
+        const Tensor part = run.output(graph.outputs()[i]);
+        const Index entries = part.size() / samples;
+        copy_entries(part, 0, outputs[i], begin * entries, part.size());
+      }
+    }
+  });
   return outputs;
 }
 
 Trace::Trace(const Graph& graph, std::span<const Tensor> inputs, Index count)
     : graph_(&graph),
       count_(count),
-      values_(Run(graph, inputs, count, Precision::kFloat64, true).take_values()) {}
+      values_(Run(graph, {}, inputs, count, Precision::kFloat64, true).take_values()) {}
 
 const Tensor& Trace::value(ValueId id) const {
   const Value& value = graph_->value(id);

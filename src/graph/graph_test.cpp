@@ -51,6 +51,26 @@ TEST(Evaluate, GivesOutputsThatAreInputsToo) {
   EXPECT_EQ(out[1].at(1), -1);
 }
 
+// Long batches run in pieces; here of six samples, the last one shorter.
+TEST(Evaluate, ALongBatchGivesWhatItsSamplesGive) {
+  const ValueType wide{ElementType::kFloat32, {1, 40000}};
+  GraphBuilder builder;
+  const ValueId x = builder.input("x", wide);
+  const Graph graph = builder.finish({builder.add(make("Relu", {wide}), {x}, "relu")[0]});
+  constexpr Index kCount = 20;
+  Rng rng(5);
+  const std::vector<Tensor> batch{random_tensor(rng, {kCount, 40000})};
+  for (const Precision precision : {Precision::kFloat64, Precision::kFloat32}) {
+    const Tensor y = evaluate(graph, batch, kCount, precision)[0];
+    ASSERT_EQ(y.shape(), (Shape{kCount, 40000}));
+    for (Index i = 0; i < y.size(); ++i) {
+      const double expected = std::max(0.0, batch[0].at(i));
+      ASSERT_EQ(y.at(i),
+                precision == Precision::kFloat64 ? expected : double{static_cast<float>(expected)});
+    }
+  }
+}
+
 TEST(Evaluate, RefusesTheWrongNumberOfEntriesOrInputs) {
   const Graph graph = doubled();
   EXPECT_THROW((void)evaluate(graph, std::vector<Tensor>{Tensor::vector({1})}), Error);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
@@ -267,7 +268,9 @@ TEST(OnnxModelBadInput, ShapesThatDoNotFit) {
 class ExternalData : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::path(testing::TempDir()) / "lipscope_external_data";
+    // Tests run side by side in processes of their own.
+    folder_ = std::filesystem::path(testing::TempDir()) /
+              ("lipscope_external_data_" + std::to_string(getpid()));
     std::filesystem::create_directories(folder_ / "model");
     write(folder_ / "model" / "w.data", 24);
     write(folder_ / "outside.data", 24);
