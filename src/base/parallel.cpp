@@ -3,30 +3,50 @@
 
 #include <cblas.h>
 #include <omp.h>
-#include <tbb/blocked_range.h>
-#include <tbb/global_control.h>
-#include <tbb/parallel_for.h>
 
-#include <memory>
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
 #include <thread>
 
 namespace lipscope {
+namespace {
 
+std::atomic<int>& thread_count() {
+  static std::atomic<int> count =
+      static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  return count;
+}
+
+}  // namespace
+
+// OpenMP, because oneDNN brings its threads anyway and they are awake when a short loop comes; a
+// second pool would have to be woken each time. A loop inside a loop runs on its own thread alone.
 void parallel_for(std::int64_t n, std::int64_t grain,
                   const std::function<void(std::int64_t, std::int64_t)>& body) {
   if (n <= 0) return;
-  if (n <= grain) return body(0, n);
-  tbb::parallel_for(
-      tbb::blocked_range<std::int64_t>(0, n, static_cast<std::size_t>(grain)),
-      [&](const tbb::blocked_range<std::int64_t>& part) { body(part.begin(), part.end()); });
+  if (n <= grain || thread_count() == 1 || omp_in_parallel() != 0) return body(0, n);
+  constexpr std::int64_t kMostPieces = 64;
+  const std::int64_t pieces =
+      std::min((n + grain - 1) / std::max<std::int64_t>(grain, 1), kMostPieces);
+  std::exception_ptr failure;
+  std::mutex mutex;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(thread_count().load())
+  for (std::int64_t p = 0; p < pieces; ++p) {
+    try {
+      body(n * p / pieces, n * (p + 1) / pieces);
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!failure) failure = std::current_exception();
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
 }
 
 void set_threads(int count) {
-  static std::unique_ptr<tbb::global_control> limit;
   if (count <= 0) count = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  limit.reset();
-  limit = std::make_unique<tbb::global_control>(tbb::global_control::max_allowed_parallelism,
-                                                static_cast<std::size_t>(count));
+  thread_count() = count;
   openblas_set_num_threads(count);
   omp_set_num_threads(count);
 }

@@ -13,7 +13,7 @@ namespace lipscope {
 void parallel_for(std::int64_t n, std::int64_t grain,
                   const std::function<void(std::int64_t, std::int64_t)>& body);
 
-// Sets every thread pool of the process (oneTBB, OpenBLAS, OpenMP). 0: all cores.
+// Sets every thread pool of the process (OpenMP, OpenBLAS). 0: all cores.
 void set_threads(int count);
 
 // While alive, BLAS calls of this process run on one thread: for use around parallel regions of our

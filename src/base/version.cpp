@@ -4,7 +4,6 @@
 #include <cblas.h>
 #include <fmt/format.h>
 #include <google/protobuf/stubs/common.h>
-#include <tbb/version.h>
 #include <zlib.h>
 
 #ifdef LIPSCOPE_HAVE_DNNL
@@ -32,7 +31,6 @@ std::vector<std::pair<std::string, std::string>> build_features() {
           {"blas", openblas_get_config()},
           {"onednn", onednn_version()},
           {"protobuf", google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION)},
-          {"tbb", TBB_runtime_version()},
           {"fmt", fmt::format("{}.{}.{}", FMT_VERSION / 10000, FMT_VERSION / 100 % 100,
                               FMT_VERSION % 100)},
           {"zlib", zlibVersion()}};

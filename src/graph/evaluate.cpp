@@ -41,6 +41,9 @@ void check_input(const Value& value, const Tensor& given, Index count) {
 
 Tensor checked_input(const Value& value, const Tensor& given, Index count, Precision precision) {
   check_input(value, given, count);
+  const bool fits =
+      given.type() == value.type.type && given.storage() == storage_of(given.type(), precision);
+  if (fits) return given;
   return given.cast(value.type.type).with_precision(precision);
 }
 
