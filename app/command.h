@@ -4,6 +4,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -18,6 +19,10 @@ struct Common {
   bool quiet = false;
   std::string output;  // -o; empty: standard output
   int threads = 0;
+  double time = 60;               // seconds
+  double memory = 0;              // 10^9 bytes; 0: no limit
+  std::uint64_t seed = 1;         // of every random search
+  std::string progress = "auto";  // or "json"
 };
 
 // What a command has to say: the document for machines and the text for people.

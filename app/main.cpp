@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program: finds the command, runs it, turns results and failures into streams and exit codes.
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <cstdio>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -12,6 +12,7 @@
 #include "base/parallel.h"
 #include "command.h"
 #include "lipscope/error.h"
+#include "output_file.h"
 #include "terminal.h"
 
 namespace lipscope::app {
@@ -41,19 +42,8 @@ int fail(const Common& common, ErrorCode code, const std::string& message) {
 }
 
 void write(const std::string& path, const std::string& text) {
-  if (path.empty() || path == "-") {
-    std::fwrite(text.data(), 1, text.size(), stdout);
-    return;
-  }
-  // Complete or not at all: written beside the target, then moved over it.
-  const std::string partial = path + ".part";
-  std::ofstream file(partial, std::ios::binary);
-  file << text;
-  file.close();
-  if (!file || std::rename(partial.c_str(), path.c_str()) != 0) {
-    std::remove(partial.c_str());
-    throw Error(ErrorCode::kBadFile, path + ": cannot be written");
-  }
+  if (!path.empty() && path != "-") return write_file(path, text);
+  std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
 struct Subcommand {
@@ -70,6 +60,19 @@ void add_common_flags(CLI::App& app, Common& common) {
   app.add_option("--threads", common.threads, "threads to use (default: all cores)")
       ->check(CLI::Range(0, 4096))
       ->type_name("N");
+  app.add_option("--time", common.time, "seconds to spend at most")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->type_name("SECONDS");
+  app.add_option("--memory", common.memory, "memory to use at most (default: no limit)")
+      ->check(CLI::PositiveNumber)
+      ->type_name("GB");
+  app.add_option("--seed", common.seed, "seed of the random searches")
+      ->capture_default_str()
+      ->type_name("N");
+  app.add_option("--progress", common.progress, "json: one JSON line per event on standard error")
+      ->check(CLI::IsMember({"auto", "json"}))
+      ->type_name("auto|json");
   app.add_flag("--quiet", common.quiet, "no progress, no warnings");
 }
 
@@ -99,8 +102,18 @@ std::string explain(const CLI::ParseError& error, const std::vector<Subcommand>&
   return message + " ('lipscope --help' lists the commands)";
 }
 
+// Allocations beyond the limit fail, which run() reports as "not enough memory".
+void limit_memory(double gigabytes) {
+  if (gigabytes <= 0 || gigabytes > 1e9) return;
+  const auto bytes = static_cast<rlim_t>(gigabytes * 1e9);
+  const rlimit limit{bytes, bytes};
+  if (setrlimit(RLIMIT_DATA, &limit) != 0)
+    throw Error(ErrorCode::kUsage, fmt::format("--memory {}: the system refuses it", gigabytes));
+}
+
 int run(Subcommand& sub) {
   set_threads(sub.common.threads);
+  limit_memory(sub.common.memory);
   const Result result = sub.action();
   write(sub.common.output, sub.common.json ? to_text(result.document()) + "\n" : result.text());
   return result.exit_code;
@@ -153,7 +166,9 @@ int main(int argc, char** argv) {
     } catch (const Error& error) {
       return fail(sub.common, error.code(), error.what());
     } catch (const std::bad_alloc&) {
-      return fail(sub.common, ErrorCode::kUnsupported, "not enough memory");
+      return fail(
+          sub.common, ErrorCode::kUnsupported,
+          sub.common.memory > 0 ? "not enough memory within --memory" : "not enough memory");
     } catch (const std::exception& error) {
       return fail(sub.common, ErrorCode::kInternal,
                   fmt::format("internal error: {}", error.what()));

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Flags of our own code, as interface targets.
-# -Wno-restrict, -Wno-maybe-uninitialized, -Wno-free-nonheap-object: g++ 12 warns wrongly about
-# std::string operator+ (GCC bug
+# -Wno-restrict, -Wno-maybe-uninitialized, -Wno-free-nonheap-object: g++ 12 warns wrongly about std::string operator+ (GCC bug
 # 105651) and about optionals and variants at -O3.
 # -Wno-missing-field-initializers: designated initialisers leave out what has a default.
 # -ffp-contract=off: outward arithmetic needs every operation rounded on its own.

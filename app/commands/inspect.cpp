@@ -2,11 +2,15 @@
 // inspect: what is in a model and what can be done with it.
 #include <fmt/format.h>
 
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/rounding.h"
+#include "bound_json.h"
 #include "command.h"
 #include "lipscope/error.h"
+#include "lipscope/gains.h"
 #include "model_flags.h"
 #include "terminal.h"
 
@@ -25,7 +29,10 @@ struct Inspection {
   std::optional<Graph> graph;
   std::vector<NodeSurvey> survey;
   std::string reason;
+  std::map<std::string, std::vector<double>> gains;  // by norm pair, one per node of the graph
 };
+
+const char* const kNorms[] = {"1:1", "2:2", "inf:inf"};
 
 Inspection look(const Flags& flags) {
   Inspection result{
@@ -34,6 +41,8 @@ Inspection look(const Flags& flags) {
   options.guess_dims = true;
   try {
     result.graph = result.model.graph(options);
+    for (const char* norms : kNorms)
+      result.gains[norms] = node_gains(*result.graph, parse_norms(norms));
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUnsupported) throw;
     result.reason = error.what();
@@ -73,11 +82,16 @@ Json to_document(const Inspection& seen) {
   if (seen.graph) {
     document["outputs"] = describe_values(*seen.graph, seen.graph->outputs());
     document["parameters"] = seen.graph->parameter_count();
-    for (const Node& node : seen.graph->nodes()) {
+    for (std::size_t n = 0; n < seen.graph->nodes().size(); ++n) {
+      const Node& node = seen.graph->nodes()[n];
+      Json gain = Json::object();
+      for (const auto& [norms, values] : seen.gains) {
+        gain[norms] = to_json(Bound{values[n], Guarantee::kProved, "gain"});
+      }
       nodes.push_back({{"name", node.name},
                        {"op", node.op->name()},
                        {"shape", seen.graph->value(node.outputs[0]).type.shape},
-                       {"gain", Json::object()},
+                       {"gain", std::move(gain)},
                        {"supported", true}});
     }
   } else {
@@ -123,10 +137,12 @@ std::string to_human(const Inspection& seen) {
   std::string text = heading(seen) + "\n";
   std::vector<std::vector<std::string>> rows;
   if (seen.graph) {
-    rows.push_back({"node", "operator", "output"});
-    for (const Node& node : seen.graph->nodes()) {
+    rows.push_back({"node", "operator", "output", "gain l1", "l2", "linf"});
+    for (std::size_t n = 0; n < seen.graph->nodes().size(); ++n) {
+      const Node& node = seen.graph->nodes()[n];
       rows.push_back({node.name, std::string(node.op->name()),
                       format_dims(seen.graph->value(node.outputs[0]).type.shape)});
+      for (const char* norms : kNorms) rows.back().push_back(format_up(seen.gains.at(norms)[n], 5));
     }
     return text + format_table(rows);
   }

@@ -27,7 +27,13 @@ struct Value {
   std::string name;
   ValueType type;
   std::shared_ptr<const Tensor> constant;  // null for a value that depends on an input
+  // For a constant that was computed with rounding: a box that holds the real numbers it stands
+  // for. Null: the constant is exact.
+  std::shared_ptr<const Box> enclosure = nullptr;
 };
+
+// Width zero for an exact constant. The value has to be a floating constant.
+[[nodiscard]] Box constant_box(const Value& value);
 
 struct Node {
   std::shared_ptr<const Op> op;
@@ -53,12 +59,14 @@ class Graph {
   std::vector<ValueId> inputs_, outputs_;
 };
 
-// Nodes whose inputs are all constants are computed at once and become constants (in float64).
+// Nodes whose inputs are all constants are computed at once and become constants: in float64, with
+// an enclosure of what rounding may have hidden.
 class GraphBuilder {
  public:
   ValueId input(std::string name, ValueType type);
   ValueId constant(std::string name, Tensor value);
-  ValueId constant(std::string name, std::shared_ptr<const Tensor> value);
+  ValueId constant(std::string name, std::shared_ptr<const Tensor> value,
+                   std::shared_ptr<const Box> enclosure = nullptr);
   std::vector<ValueId> add(std::shared_ptr<const Op> op, std::vector<ValueId> inputs,
                            std::string name, std::vector<std::string> output_names = {});
   [[nodiscard]] const Value& value(ValueId id) const { return graph_.value(id); }

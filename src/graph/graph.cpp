@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <limits>
+
 #include "base/check.h"
 #include "graph/run_node.h"
 #include "lipscope/error.h"
@@ -17,6 +20,45 @@ Index Graph::parameter_count() const {
   return count;
 }
 
+Box constant_box(const Value& value) {
+  LIPSCOPE_CHECK(value.constant && is_floating(value.type.type));
+  if (value.enclosure) return *value.enclosure;
+  return {*value.constant, *value.constant};
+}
+
+namespace {
+
+// What the outputs of a folded node really are; null for an output that is exact.
+std::vector<std::shared_ptr<const Box>> enclose(const Op& op, std::span<const Value* const> inputs,
+                                                std::span<const Tensor> folded) {
+  std::vector<std::shared_ptr<const Box>> result(folded.size());
+  std::vector<Box> boxes;
+  for (const Value* input : inputs) {
+    // Integers are exact here, and what operators do with integers alone is too.
+    boxes.push_back(is_floating(input->type.type) ? constant_box(*input) : Box{});
+    if (!is_floating(input->type.type)) boxes.back() = {*input->constant, *input->constant};
+  }
+  const auto range = op.range(boxes);
+  for (std::size_t i = 0; i < folded.size(); ++i) {
+    const Tensor& value = folded[i];
+    if (!is_floating(value.type())) continue;
+    Box box{value, value};
+    if (range) {
+      box = (*range)[i];
+    } else {
+      constexpr double kInfinity = std::numeric_limits<double>::infinity();
+      std::fill(box.lower.doubles().begin(), box.lower.doubles().end(), -kInfinity);
+      std::fill(box.upper.doubles().begin(), box.upper.doubles().end(), kInfinity);
+    }
+    const bool exact = std::ranges::equal(box.lower.doubles(), value.doubles()) &&
+                       std::ranges::equal(box.upper.doubles(), value.doubles());
+    if (!exact) result[i] = std::make_shared<const Box>(std::move(box));
+  }
+  return result;
+}
+
+}  // namespace
+
 ValueId GraphBuilder::input(std::string name, ValueType type) {
   const ValueId id{static_cast<std::uint32_t>(graph_.values_.size())};
   graph_.values_.push_back({std::move(name), std::move(type), nullptr});
@@ -28,10 +70,12 @@ ValueId GraphBuilder::constant(std::string name, Tensor value) {
   return constant(std::move(name), std::make_shared<const Tensor>(std::move(value)));
 }
 
-ValueId GraphBuilder::constant(std::string name, std::shared_ptr<const Tensor> value) {
+ValueId GraphBuilder::constant(std::string name, std::shared_ptr<const Tensor> value,
+                               std::shared_ptr<const Box> enclosure) {
   const ValueId id{static_cast<std::uint32_t>(graph_.values_.size())};
   ValueType type{value->type(), value->shape()};
-  graph_.values_.push_back({std::move(name), std::move(type), std::move(value)});
+  graph_.values_.push_back(
+      {std::move(name), std::move(type), std::move(value), std::move(enclosure)});
   return id;
 }
 
@@ -45,17 +89,24 @@ std::vector<ValueId> GraphBuilder::add(std::shared_ptr<const Op> op, std::vector
   }
   const std::vector<ValueType> out_types = op->infer(types);
   std::vector<Tensor> folded;
+  std::vector<std::shared_ptr<const Box>> enclosures;
   if (all_constant) {
-    std::vector<const Tensor*> values;
-    for (const ValueId id : inputs) values.push_back(value(id).constant.get());
-    folded = run_node(*op, values, out_types);
+    std::vector<const Tensor*> tensors;
+    std::vector<const Value*> values;
+    for (const ValueId id : inputs) {
+      tensors.push_back(value(id).constant.get());
+      values.push_back(&value(id));
+    }
+    folded = run_node(*op, tensors, out_types);
+    enclosures = enclose(*op, values, folded);
   }
   std::vector<ValueId> outputs;
   for (std::size_t i = 0; i < out_types.size(); ++i) {
     std::string output_name =
         i < output_names.size() ? output_names[i] : fmt::format("{}:{}", name, i);
     if (all_constant) {
-      outputs.push_back(constant(std::move(output_name), std::move(folded[i])));
+      auto result = std::make_shared<const Tensor>(std::move(folded[i]));
+      outputs.push_back(constant(std::move(output_name), std::move(result), enclosures[i]));
       continue;
     }
     outputs.push_back({static_cast<std::uint32_t>(graph_.values_.size())});
@@ -115,7 +166,7 @@ Graph rewrite_nodes(const Graph& graph, const NodeRewrite& rewrite) {
   for (std::size_t v = 0; v < graph.values().size(); ++v) {
     const Value& value = graph.values()[v];
     if (value.constant && !done[v]) {
-      map[v] = builder.constant(value.name, value.constant);
+      map[v] = builder.constant(value.name, value.constant, value.enclosure);
       done[v] = true;
     }
   }

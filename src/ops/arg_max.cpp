@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/entry_bounds.h"
 #include "ops/integers.h"
 #include "ops/rows.h"
 
@@ -38,7 +39,36 @@ class ArgExtreme final : public Op {
     });
   }
 
+  // The place where one entry is certain to win, otherwise any.
+  std::optional<std::vector<Box>> range(std::span<const Box> in) const override {
+    const BoxEntries x(in[0]);
+    const std::vector<ValueType> types{{ElementType::kFloat64, in[0].lower.shape()}};
+    BoxBuilder out(infer(types).front().shape);
+    for (Index row = 0; row < split_.rows(); ++row) out.set(row, winner(x, split_.start(row)));
+    return std::vector<Box>{std::move(out).finish()};
+  }
+  std::optional<Gain> gain(const GainQuery& query) const override {
+    return step_gain(range(query.in)->front());
+  }
+
  private:
+  Interval winner(const BoxEntries& x, Index start) const {
+    const auto at = [&](Index i) {
+      const Interval entry = x[start + i * split_.inner];
+      return fields_.largest ? entry : -entry;
+    };
+    Index best = 0;
+    for (Index i = 1; i < split_.length; ++i) {
+      if (at(i).lo > at(best).lo || (fields_.last && at(i).lo == at(best).lo)) best = i;
+    }
+    for (Index i = 0; i < split_.length; ++i) {
+      const bool ties_lose = fields_.last ? i < best : i > best;
+      const bool loses = at(i).hi < at(best).lo || (ties_lose && at(i).hi == at(best).lo);
+      if (i != best && !loses) return {0, static_cast<double>(split_.length - 1)};
+    }
+    return point(static_cast<double>(best));
+  }
+
   template <class T>
   Index find(const T* row, ElementType type) const {
     Index best = 0;

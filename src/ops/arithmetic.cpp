@@ -13,6 +13,9 @@ struct Add {
   double slope_a(double, double) const { return 1; }
   double slope_b(double, double) const { return 1; }
   Index integer(ElementType, Index a, Index b) const { return add_integers(a, b); }
+  Interval range(const Interval& a, const Interval& b) const { return a + b; }
+  double reach_a(const Interval&, const Interval&) const { return 1; }
+  double reach_b(const Interval&, const Interval&) const { return 1; }
 };
 
 struct Sub {
@@ -24,6 +27,9 @@ struct Sub {
   double slope_a(double, double) const { return 1; }
   double slope_b(double, double) const { return -1; }
   Index integer(ElementType, Index a, Index b) const { return subtract_integers(a, b); }
+  Interval range(const Interval& a, const Interval& b) const { return a - b; }
+  double reach_a(const Interval&, const Interval&) const { return 1; }
+  double reach_b(const Interval&, const Interval&) const { return 1; }
 };
 
 struct Mul {
@@ -35,6 +41,9 @@ struct Mul {
   double slope_a(double, double b) const { return b; }
   double slope_b(double a, double) const { return a; }
   Index integer(ElementType, Index a, Index b) const { return multiply_integers(a, b); }
+  Interval range(const Interval& a, const Interval& b) const { return a * b; }
+  double reach_a(const Interval&, const Interval& b) const { return magnitude(b); }
+  double reach_b(const Interval& a, const Interval&) const { return magnitude(a); }
 };
 
 struct Div {
@@ -46,6 +55,16 @@ struct Div {
   double slope_a(double, double b) const { return 1 / b; }
   double slope_b(double a, double b) const { return -a / (b * b); }
   Index integer(ElementType type, Index a, Index b) const { return divide_integers(type, a, b); }
+  Interval range(const Interval& a, const Interval& b) const {
+    return contains(b, 0) ? kEntire : a / b;
+  }
+  double reach_a(const Interval&, const Interval& b) const {
+    return contains(b, 0) ? kInf : div_up(1, mignitude(b));
+  }
+  double reach_b(const Interval& a, const Interval& b) const {
+    const double size = mignitude(b);
+    return size == 0 ? kInf : div_up(div_up(magnitude(a), size), size);
+  }
 };
 
 // The float cases and one for a narrow, a signed and the widest unsigned type.

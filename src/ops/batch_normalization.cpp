@@ -2,8 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
+#include "linalg/operator_norm.h"
+#include "ops/box.h"
 #include "ops/dispatch.h"
 #include "ops/rows.h"
 #include "ops/unary.h"
@@ -90,7 +93,57 @@ class BatchNormalizationOp final : public Op {
     });
   }
 
+  std::optional<std::vector<Box>> range(std::span<const Box> in) const override {
+    if (!std::all_of(in.begin(), in.end(), holds_doubles)) return std::nullopt;
+    Box out = in[0];
+    over_channels([&](Index c, Index begin, Index end) {
+      const Interval scale = factor(in, c), mean = entry(in[3], c), bias = entry(in[2], c);
+      for (Index i = begin; i < end; ++i) {
+        const Interval y = (entry(in[0], i) - mean) * scale + bias;
+        out.lower.doubles()[static_cast<std::size_t>(i)] = y.lo;
+        out.upper.doubles()[static_cast<std::size_t>(i)] = y.hi;
+      }
+    });
+    return {{std::move(out)}};
+  }
+
+  // Per channel a multiple of the identity in x, and one column in each parameter.
+  std::optional<Gain> gain(const GainQuery& query) const override {
+    const std::span<const Box> in = query.in;
+    if (!std::all_of(in.begin(), in.end(), holds_doubles)) return std::nullopt;
+    Gain gain{0, "linear-8"};
+    if (is_point(in[static_cast<std::size_t>(query.wrt)])) return gain;
+    std::vector<std::vector<double>> sizes(static_cast<std::size_t>(split_.length));
+    over_channels([&](Index c, Index begin, Index end) {
+      auto& column = sizes[static_cast<std::size_t>(c)];
+      const Interval scale = factor(in, c), mean = entry(in[3], c);
+      const Interval r = inverse_deviation(in, c);
+      for (Index i = begin; i < end; ++i) {
+        const Interval x = entry(in[0], i) - mean;
+        const std::array<Interval, 5> slopes{scale, x * r, point(1), scale,
+                                             x * scale * r * r * point(0.5)};
+        column.push_back(magnitude(slopes[static_cast<std::size_t>(query.wrt)]));
+      }
+    });
+    std::vector<double> channels;
+    for (const auto& column : sizes) {
+      channels.push_back(query.wrt == 0 ? diagonal_norm_up(column, query.norms)
+                                        : pnorm_up(column, query.norms.out.p()));
+    }
+    gain.value = diagonal_norm_up(channels, query.norms);
+    return gain;
+  }
+
  private:
+  // 1 / sqrt(variance + epsilon) where that is defined.
+  Interval inverse_deviation(std::span<const Box> in, Index c) const {
+    const Interval r = point(1) / sqrt(entry(in[4], c) + point(epsilon_));
+    return is_nan(r) ? kEntire : r;
+  }
+  Interval factor(std::span<const Box> in, Index c) const {
+    const Interval f = entry(in[1], c) / sqrt(entry(in[4], c) + point(epsilon_));
+    return is_nan(f) ? kEntire : f;
+  }
   struct Channel {
     double scale, mean, r;
   };

@@ -7,10 +7,15 @@
 //     double slope_a(double, double b) const { return b; }               // partial derivatives
 //     double slope_b(double a, double) const { return a; }
 //     Index integer(ElementType, Index a, Index b) const { return multiply_integers(a, b); }
+//     Interval range(Interval a, Interval b) const { return a * b; }     // all values, outward
+//     double reach_a(Interval, Interval b) const { return magnitude(b); }  // bounds of |slope_a|
+//     double reach_b(Interval a, Interval) const { return magnitude(a); }
 //   };
 //
-// Either value and slopes or integer may be missing. The result has the element type of a. Operands
-// of different types are allowed where F has a member kMixed; integers are then read as reals.
+// Either value and slopes or integer may be missing. reach_a is infinity unless it bounds every
+// quotient |f(a,b) - f(a',b)| / |a - a'| in the intervals; the same for b [pointwise-2]. The result
+// has the element type of a. Operands of different types are allowed where F has a member kMixed;
+// integers are then read as reals.
 #pragma once
 
 #include <memory>
@@ -18,6 +23,7 @@
 #include <vector>
 
 #include "ops/broadcast.h"
+#include "ops/entry_bounds.h"
 #include "ops/integers.h"
 #include "ops/kind.h"
 
@@ -30,6 +36,12 @@ concept RealBinary = requires(const F& f, double x) {
 template <class F>
 concept IntegerBinary = requires(const F& f, Index x) {
   f.integer(ElementType::kInt64, x, x);
+};
+template <class F>
+concept BoundedBinary = requires(const F& f, const Interval& x) {
+  f.range(x, x);
+  f.reach_a(x, x);
+  f.reach_b(x, x);
 };
 template <class F>
 concept MixedBinary = requires {
@@ -70,7 +82,9 @@ void combine(Index n, const A* a, Index step_a, const B* b, Index step_b, R* __r
 template <class F>
 class BinaryOp final : public Op {
  public:
-  BinaryOp(F function, Broadcast<2> plan) : f_(function), plan_(std::move(plan)) {}
+  // `type`: of the first operand and the result.
+  BinaryOp(F function, Broadcast<2> plan, ElementType type)
+      : f_(function), plan_(std::move(plan)), type_(type) {}
 
   std::string_view name() const override { return F::kName; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override {
@@ -101,7 +115,71 @@ class BinaryOp final : public Op {
     }
   }
 
+  std::optional<std::vector<Box>> range(std::span<const Box> in) const override {
+    if (is_floating(type_) && !BoundedBinary<F>) return std::nullopt;
+    const BoxEntries a(in[0]), b(in[1]);
+    BoxBuilder out(plan_.shape());
+    for_each_pair([&](Index o, Index i, Index j) { out.set(o, enclose(a[i], b[j])); });
+    return std::vector<Box>{std::move(out).finish()};
+  }
+  std::optional<Gain> gain(const GainQuery& query) const override {
+    if (is_floating(type_) && !BoundedBinary<F>) return std::nullopt;
+    const BoxEntries a(query.in[0]), b(query.in[1]);
+    const bool first = query.wrt == 0;
+    EntryGain gain(first ? a : b);
+    for_each_pair(
+        [&](Index, Index i, Index j) { gain.follow(first ? i : j, reach(a[i], b[j], first)); });
+    return Gain{gain.value(query.norms), is_floating(type_) ? "pointwise-2" : "pointwise-3"};
+  }
+
  private:
+  // body(output entry, entry of a, entry of b).
+  template <class Body>
+  void for_each_pair(Body&& body) const {
+    plan_.for_each_run([&](Index at, const auto& from, Index n) {
+      for (Index i = 0; i < n; ++i) {
+        body(at + i, from[0] + i * plan_.step(0), from[1] + i * plan_.step(1));
+      }
+    });
+  }
+  Interval enclose(const Interval& a, const Interval& b) const {
+    if (is_floating(type_)) {
+      if constexpr (BoundedBinary<F>) return f_.range(a, b);
+    } else if constexpr (IntegerBinary<F>) {
+      const Interval any = cut_to_integers(a, b);
+      const auto exact = [](const Interval& x) {
+        return x.lo == x.hi && magnitude(x) < 0x1p53 && std::trunc(x.lo) == x.lo;
+      };
+      if (!exact(a) || !exact(b)) return any;
+      const Index y = wrap_integer(
+          type_, f_.integer(type_, static_cast<Index>(a.lo), static_cast<Index>(b.lo)));
+      const double value = integer_to_double(type_, y);
+      const bool large = std::abs(value) >= 0x1p53;
+      return contains(any, value) && !large ? point(value)
+             : MixedBinary<F>               ? any
+                                            : Interval{next_down(value), next_up(value)};
+    }
+    return kEntire;
+  }
+  // What a function of reals cut to integers can give; any integer of the type for others.
+  Interval cut_to_integers(const Interval& a, const Interval& b) const {
+    const Interval any = integer_hull(type_);
+    if constexpr (MixedBinary<F> && BoundedBinary<F>) {
+      const Interval y = f_.range(a, b);
+      const Interval cut{std::trunc(y.lo), std::trunc(y.hi)};
+      if (contains(any, cut) && magnitude(cut) < 0x1p53) return cut;
+    }
+    return any;
+  }
+  // Integers that differ do so by 1 or more, hence the width bounds every quotient of integers.
+  double reach(const Interval& a, const Interval& b, bool first) const {
+    if (is_floating(type_)) {
+      if constexpr (BoundedBinary<F>) return first ? f_.reach_a(a, b) : f_.reach_b(a, b);
+    }
+    const double width = width_up(enclose(a, b));
+    return MixedBinary<F> && width != 0 ? kInf : width;
+  }
+
   template <class A, class B>
   A apply(ElementType type_a, ElementType type_b, A a, B b) const {
     constexpr bool kIntegerA = std::is_same_v<A, Index>, kIntegerB = std::is_same_v<B, Index>;
@@ -174,6 +252,7 @@ class BinaryOp final : public Op {
 
   F f_;
   Broadcast<2> plan_;
+  ElementType type_;
 };
 
 inline void require_same_type(const OnnxNode& node, Index first = 0) {
@@ -191,7 +270,7 @@ Imported import_binary(const OnnxNode& node, F function = {}) {
   if (is_floating(type) ? !RealBinary<F> : !IntegerBinary<F>) {
     node.unsupported("element type " + std::string(to_string(type)));
   }
-  return {std::make_shared<BinaryOp<F>>(function, broadcast_operands(node)), {0, 1}};
+  return {std::make_shared<BinaryOp<F>>(function, broadcast_operands(node), type), {0, 1}};
 }
 
 template <class F>

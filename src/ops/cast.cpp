@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ops/element_code.h"
+#include "ops/entry_bounds.h"
 #include "ops/integers.h"
 #include "ops/unary.h"
 
@@ -11,7 +12,7 @@ namespace {
 // Between floating types nothing is rounded: see Tensor::cast, whose meaning this has.
 class Cast final : public Op {
  public:
-  explicit Cast(ElementType to) : to_(to) {}
+  Cast(ElementType from, ElementType to) : from_(from), to_(to) {}
   std::string_view name() const override { return "Cast"; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override {
     return {{to_, in[0].shape}};
@@ -38,7 +39,52 @@ class Cast final : public Op {
     pass(args.grad_out[0], args.grad_in[0], args.count);
   }
 
+  std::optional<std::vector<Box>> range(std::span<const Box> in) const override {
+    const bool integers = in[0].lower.storage() == Storage::kInt64;
+    if (integers && !is_floating(to_) && in[0].lower == in[0].upper) {
+      const Tensor exact = in[0].lower.cast(to_);
+      return std::vector<Box>{{exact, exact}};
+    }
+    const BoxEntries x(in[0]);
+    BoxBuilder out(in[0].lower.shape());
+    for (Index i = 0; i < x.size(); ++i) out.set(i, enclose(x[i]));
+    return std::vector<Box>{std::move(out).finish()};
+  }
+  std::optional<Gain> gain(const GainQuery& query) const override {
+    const BoxEntries x(query.in[0]);
+    EntryGain gain(x);
+    for (Index i = 0; i < x.size(); ++i) gain.follow(i, reach(x[i]));
+    return Gain{gain.value(query.norms), is_floating(to_) ? "pointwise-2" : "pointwise-3"};
+  }
+
  private:
+  Interval enclose(const Interval& x) const {
+    if (is_floating(to_)) return x;
+    if (to_ == ElementType::kBool) {
+      const bool zero = contains(x, 0);
+      return {zero ? 0.0 : 1.0, zero && x.lo == x.hi ? 0.0 : 1.0};
+    }
+    const Interval cut{std::trunc(x.lo), std::trunc(x.hi)};
+    if (fits(cut)) return cut;
+    if (cut.lo != cut.hi || magnitude(cut) >= 0x1p53) return integer_hull(to_);
+    const double wrapped = integer_to_double(to_, integer_from(to_, cut.lo));
+    if (std::abs(wrapped) < 0x1p53) return point(wrapped);
+    return {next_down(wrapped), next_up(wrapped)};
+  }
+  // Whether no entry wraps around. The ends of 64-bit types are left out: they are not doubles.
+  bool fits(const Interval& x) const {
+    const Interval hull = integer_hull(to_);
+    const bool wide = to_ == ElementType::kInt64 || to_ == ElementType::kUInt64;
+    return x.lo >= hull.lo && (wide ? x.hi < hull.hi : x.hi <= hull.hi);
+  }
+  double reach(const Interval& x) const {
+    if (is_floating(to_)) return 1;
+    const Interval values = enclose(x);
+    if (values.lo == values.hi) return 0;
+    if (is_floating(from_)) return kInf;
+    return to_ == ElementType::kBool || fits(x) ? 1 : width_up(values);
+  }
+
   template <class From, class To>
   void convert(ElementType type, const From* x, To* y, Index n) const {
     if constexpr (!std::is_same_v<From, Index>) {
@@ -63,18 +109,19 @@ class Cast final : public Op {
     }
   }
 
-  ElementType to_;
+  ElementType from_, to_;
 };
 
 Imported import_cast(const OnnxNode& node) {
   node.ignore({"saturate", "round_mode"});  // of casts to 8-bit floating types, which are refused
   const bool named = node.opset() < 6;
-  return std::make_shared<Cast>(named ? element_type_of_name(node, node.text("to", ""))
+  return std::make_shared<Cast>(node.input(0).type,
+                                named ? element_type_of_name(node, node.text("to", ""))
                                       : element_type_of_code(node, node.integer("to")));
 }
 Imported import_cast_like(const OnnxNode& node) {
   node.ignore({"saturate", "round_mode"});
-  return std::make_shared<Cast>(node.input(1).type);
+  return std::make_shared<Cast>(node.input(0).type, node.input(1).type);
 }
 
 std::vector<Tensor> cast_inputs(Rng& rng) {

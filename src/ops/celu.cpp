@@ -12,6 +12,11 @@ struct Celu {
     return x < 0 ? T(alpha) * std::expm1(x / T(alpha)) : x;
   }
   double slope(double x) const { return x < 0 ? std::exp(x / alpha) : 1; }
+  Interval range(const Interval& x) const {
+    return over_pieces(
+        x, [&](double t) { return t < 0 ? alpha * expm1(point(t) / alpha) : point(t); });
+  }
+  Interval slopes(const Interval& x) const { return exp(min(x, point(0)) / alpha); }
 };
 
 double alpha_of(const OnnxNode& node) {

@@ -19,6 +19,12 @@ struct Clip {
     return raised > T(upper) ? T(upper) : raised;
   }
   double slope(double x) const { return x > lower && x < upper ? 1 : 0; }
+  Interval range(const Interval& x) const { return min(max(x, point(lower)), point(upper)); }
+  Interval slopes(const Interval& x) const {
+    if (lower >= upper) return point(0);
+    const bool cut = (lower > -kInf && x.lo <= lower) || (upper < kInf && x.hi >= upper);
+    return hull_if(x.lo <= upper && x.hi >= lower, point(1), cut, point(0));
+  }
   Index integer(ElementType type, Index x) const {
     const Index raised = integer_less(type, x, integer_lower) ? integer_lower : x;
     return integer_less(type, integer_upper, raised) ? integer_upper : raised;

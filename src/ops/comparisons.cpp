@@ -27,15 +27,35 @@ class ComparisonOp final : public Op {
     });
   }
 
+  // 0 or 1 where the boxes decide.
+  std::optional<std::vector<Box>> range(std::span<const Box> in) const override {
+    const BoxEntries a(in[0]), b(in[1]);
+    BoxBuilder out(plan_.shape());
+    plan_.for_each_run([&](Index at, const auto& from, Index n) {
+      for (Index i = 0; i < n; ++i) {
+        out.set(at + i, F::decide(a[from[0] + i * plan_.step(0)], b[from[1] + i * plan_.step(1)]));
+      }
+    });
+    return std::vector<Box>{std::move(out).finish()};
+  }
+  std::optional<Gain> gain(const GainQuery& query) const override {
+    return step_gain(range(query.in)->front());
+  }
+
  private:
   Broadcast<2> plan_;
 };
+
+Interval answer(bool always, bool never) { return {always ? 1.0 : 0.0, never ? 0.0 : 1.0}; }
 
 struct Equal {
   static constexpr std::string_view kName = "Equal";
   template <class T>
   static bool holds(T a, T b) {
     return a == b;
+  }
+  static Interval decide(const Interval& a, const Interval& b) {
+    return answer(a.lo == a.hi && b.lo == b.hi && a.lo == b.lo, a.hi < b.lo || b.hi < a.lo);
   }
 };
 
@@ -45,6 +65,9 @@ struct Greater {
   static bool holds(T a, T b) {
     return a > b;
   }
+  static Interval decide(const Interval& a, const Interval& b) {
+    return answer(a.lo > b.hi, a.hi <= b.lo);
+  }
 };
 
 struct Less {
@@ -52,6 +75,9 @@ struct Less {
   template <class T>
   static bool holds(T a, T b) {
     return a < b;
+  }
+  static Interval decide(const Interval& a, const Interval& b) {
+    return answer(a.hi < b.lo, a.lo >= b.hi);
   }
 };
 
@@ -61,6 +87,9 @@ struct GreaterOrEqual {
   static bool holds(T a, T b) {
     return a >= b;
   }
+  static Interval decide(const Interval& a, const Interval& b) {
+    return answer(a.lo >= b.hi, a.hi < b.lo);
+  }
 };
 
 struct LessOrEqual {
@@ -68,6 +97,9 @@ struct LessOrEqual {
   template <class T>
   static bool holds(T a, T b) {
     return a <= b;
+  }
+  static Interval decide(const Interval& a, const Interval& b) {
+    return answer(a.hi <= b.lo, a.lo > b.hi);
   }
 };
 

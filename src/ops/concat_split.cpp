@@ -4,6 +4,8 @@
 
 #include <numeric>
 
+#include "linalg/operator_norm.h"
+#include "ops/box.h"
 #include "ops/index_map.h"
 
 namespace lipscope {
@@ -59,6 +61,29 @@ class Concat final : public Op {
       });
     }
   }
+
+  std::optional<std::vector<Box>> range(std::span<const Box> in) const override {
+    Box out{Tensor::zeros(in[0].lower.type(), type_.shape),
+            Tensor::zeros(in[0].lower.type(), type_.shape)};
+    for (std::size_t k = 0; k < slices_.size(); ++k) {
+      if (in[k].lower.storage() != out.lower.storage()) return std::nullopt;
+      for_storage(out.lower.storage(), [&](auto zero) {
+        using T = decltype(zero);
+        slices_[k].place(static_cast<const T*>(in[k].lower.data()),
+                         static_cast<T*>(out.lower.data()));
+        slices_[k].place(static_cast<const T*>(in[k].upper.data()),
+                         static_cast<T*>(out.upper.data()));
+      });
+    }
+    return {{std::move(out)}};
+  }
+  std::optional<Gain> gain(const GainQuery& query) const override {
+    if (!is_floating(type_.type)) return std::nullopt;
+    const Box& in = query.in[static_cast<std::size_t>(query.wrt)];
+    if (is_point(in)) return Gain{0, "linear-3"};
+    return Gain{norm_equivalence_up(in.lower.size(), query.norms.in, query.norms.out), "linear-3"};
+  }
+  bool inputs_move_disjoint_outputs() const override { return true; }
 
  private:
   // Inputs without data are left out.

@@ -31,6 +31,13 @@ class ConvOp final : public Op {
     });
   }
 
+  std::optional<std::vector<Box>> range(std::span<const Box> in) const override {
+    return conv_range(form(), out_.shape, in);
+  }
+  std::optional<Gain> gain(const GainQuery& query) const override {
+    return conv_gain(form(), query);
+  }
+
   [[nodiscard]] ConvForm form() const { return {shape_, transposed_, has_bias_}; }
 
   bool differentiable() const override { return true; }

@@ -15,6 +15,11 @@ struct ConvForm {
   bool has_bias = false;
 };
 
+// The facets of both operators.
+[[nodiscard]] std::optional<std::vector<Box>> conv_range(const ConvForm& form, const Shape& out,
+                                                         std::span<const Box> in);
+[[nodiscard]] std::optional<Gain> conv_gain(const ConvForm& form, const GainQuery& query);
+
 // Nothing for any other operator.
 [[nodiscard]] std::optional<ConvForm> as_convolution(const Op& op);
 

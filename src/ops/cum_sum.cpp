@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "linalg/operator_norm.h"
+#include "ops/entry_bounds.h"
 #include "ops/integers.h"
 #include "ops/rows.h"
 
@@ -8,8 +10,8 @@ namespace {
 // Sums of the entries up to each one along an axis. The adjoint runs the other way.
 class CumSum final : public Op {
  public:
-  CumSum(RowSplit split, bool exclusive, bool reverse)
-      : split_(split), exclusive_(exclusive), reverse_(reverse) {}
+  CumSum(RowSplit split, bool exclusive, bool reverse, bool real)
+      : split_(split), exclusive_(exclusive), reverse_(reverse), real_(real) {}
 
   std::string_view name() const override { return "CumSum"; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override { return {in[0]}; }
@@ -24,7 +26,54 @@ class CumSum final : public Op {
     transport(args.grad_out[0], args.grad_in[0], args.count, !reverse_);
   }
 
+  std::optional<std::vector<Box>> range(std::span<const Box> in) const override {
+    if (!real_) return std::nullopt;
+    const BoxEntries x(in[0]);
+    BoxBuilder out(in[0].lower.shape());
+    for (Index row = 0; row < split_.rows(); ++row) {
+      Interval sum = point(0);
+      for (Index step = 0; step < split_.length; ++step) {
+        const Index along = reverse_ ? split_.length - 1 - step : step;
+        const Index i = split_.start(row) + along * split_.inner;
+        if (exclusive_) out.set(i, sum);
+        sum += x[i];
+        if (!exclusive_) out.set(i, sum);
+      }
+    }
+    return std::vector<Box>{std::move(out).finish()};
+  }
+  std::optional<Gain> gain(const GainQuery& query) const override {
+    if (!real_) return std::nullopt;
+    const BoxEntries x(query.in[0]);
+    if (!x.moves()) return Gain{0, "pointwise-6"};
+    const Index n = split_.length - (exclusive_ ? 1 : 0);
+    const std::vector<double> rows(static_cast<std::size_t>(split_.rows()),
+                                   running_sum_norm_up(n, query.norms));
+    return Gain{diagonal_norm_up(rows, query.norms), "pointwise-6"};
+  }
+
  private:
+  // Of the n x n matrix of ones on and below the diagonal.
+  static double running_sum_norm_up(Index n, const NormPair& norms) {
+    if (n <= 0) return 0;
+    const auto size = static_cast<double>(n);
+    // Entry i is at most i^(1 - 1/p) |x|_p.
+    const double inverse = norms.in.p() == kInf ? 0 : div_down(1, norms.in.p());
+    std::vector<double> entries(static_cast<std::size_t>(n));
+    for (Index i = 0; i < n; ++i) {
+      entries[static_cast<std::size_t>(i)] =
+          pow_up(static_cast<double>(i + 1), std::min(1.0, sub_up(1, inverse)));
+    }
+    const double by_rows = pnorm_up(entries, norms.out.p());
+    const Interval angle = Interval{kPiDown, kPiUp} / (4 * size + 2);
+    const CornerNorms corners{.one_one = size,
+                              .inf_inf = size,
+                              .two_two = div_up(0.5, sin(angle).lo),
+                              .one_inf = 1,
+                              .inf_one = mul_up(size, (size + 1) / 2)};
+    return std::min(by_rows, interpolated_norm_up(corners, norms));
+  }
+
   void transport(const ConstView& v, const MutView& out, Index count, bool reverse) const {
     if (!out) return;
     if (!v) return fill_zero(out, count);
@@ -60,7 +109,7 @@ class CumSum final : public Op {
   }
 
   RowSplit split_;
-  bool exclusive_, reverse_;
+  bool exclusive_, reverse_, real_;
 };
 
 Imported import_cum_sum(const OnnxNode& node) {
@@ -69,7 +118,7 @@ Imported import_cum_sum(const OnnxNode& node) {
   const Index axis = OnnxNode::axis(given->front(), node.rank(0));
   return std::make_shared<CumSum>(RowSplit::of(node.input(0).shape, axis, axis + 1),
                                   node.integer("exclusive", 0) != 0,
-                                  node.integer("reverse", 0) != 0);
+                                  node.integer("reverse", 0) != 0, is_floating(node.input(0).type));
 }
 
 std::vector<OpCase> cum_sum_cases(Rng& rng) {

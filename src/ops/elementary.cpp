@@ -15,6 +15,8 @@ struct Neg {
   }
   Index integer(ElementType, Index x) const { return subtract_integers(0, x); }
   double slope(double) const { return -1; }
+  Interval range(const Interval& x) const { return -x; }
+  Interval slopes(const Interval&) const { return point(-1); }
 };
 
 struct Abs {
@@ -27,6 +29,10 @@ struct Abs {
     return is_unsigned(type) || x >= 0 ? x : subtract_integers(0, x);
   }
   double slope(double x) const { return x < 0 ? -1 : 1; }
+  Interval range(const Interval& x) const { return abs(x); }
+  Interval slopes(const Interval& x) const {
+    return hull_if(x.lo <= 0, point(-1), x.hi >= 0, point(1));
+  }
 };
 
 struct Sqrt {
@@ -36,6 +42,8 @@ struct Sqrt {
     return std::sqrt(x);
   }
   double slope(double x) const { return 0.5 / std::sqrt(x); }
+  Interval range(const Interval& x) const { return sqrt(x); }
+  Interval slopes(const Interval& x) const { return 0.5 / sqrt(x); }
 };
 
 struct Reciprocal {
@@ -45,6 +53,8 @@ struct Reciprocal {
     return T(1) / x;
   }
   double slope(double x) const { return -1 / (x * x); }
+  Interval range(const Interval& x) const { return 1 / x; }
+  Interval slopes(const Interval& x) const { return x.lo < 0 && x.hi > 0 ? kEntire : -1 / sqr(x); }
 };
 
 struct Exp {
@@ -54,6 +64,8 @@ struct Exp {
     return std::exp(x);
   }
   double slope(double x) const { return std::exp(x); }
+  Interval range(const Interval& x) const { return exp(x); }
+  Interval slopes(const Interval& x) const { return exp(x); }
 };
 
 struct Log {
@@ -63,6 +75,8 @@ struct Log {
     return std::log(x);
   }
   double slope(double x) const { return 1 / x; }
+  Interval range(const Interval& x) const { return log(x); }
+  Interval slopes(const Interval& x) const { return 1 / intersect(x, {0, kInf}); }
 };
 
 struct Erf {
@@ -72,6 +86,10 @@ struct Erf {
     return std::erf(x);
   }
   double slope(double x) const { return 2 * std::numbers::inv_sqrtpi * std::exp(-x * x); }
+  Interval range(const Interval& x) const { return erf(x); }
+  Interval slopes(const Interval& x) const {
+    return 2 / sqrt(Interval{kPiDown, kPiUp}) * exp(-sqr(x));
+  }
 };
 
 // An int8 tensor with the entry that has no negative.

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gather, GatherElements, GatherND. Constant indices make a linear index map; indices that depend
 // on an input (token ids) are looked up in every sample.
+#include <algorithm>
+
+#include "ops/box.h"
 #include "ops/gather_plan.h"
 #include "ops/index_map.h"
+#include "ops/linear_gain.h"
 
 namespace lipscope {
 namespace {
@@ -43,7 +47,64 @@ class Lookup final : public Op {
     });
   }
 
+  // Where the indices are unknown, any run of the block.
+  std::optional<std::vector<Box>> range(std::span<const Box> in) const override {
+    if (!holds_doubles(in[0])) return std::nullopt;
+    const auto n = static_cast<std::size_t>(element_count(plan_.output()));
+    std::vector<double> lower(n), upper(n);
+    const auto from_lower = in[0].lower.doubles(), from_upper = in[0].upper.doubles();
+    if (is_point(in[1])) {
+      const std::vector<Index> indices = known_indices(in[1]);
+      for_each_run(indices.data(), [&](Index row, Index source, Index length) {
+        std::copy_n(from_lower.begin() + source, length, lower.begin() + row);
+        std::copy_n(from_upper.begin() + source, length, upper.begin() + row);
+      });
+      return {{make_box(plan_.output(), std::move(lower), std::move(upper))}};
+    }
+    const Index inner = plan_.inner(), block = plan_.cols() * inner;
+    for (Index o = 0; n > 0 && o < plan_.outer(); ++o) {
+      for (Index k = 0; k < inner; ++k) {
+        Interval all{kInf, -kInf};
+        for (Index i = o * block + k; i < (o + 1) * block; i += inner) {
+          all.lo = std::min(all.lo, from_lower[static_cast<std::size_t>(i)]);
+          all.hi = std::max(all.hi, from_upper[static_cast<std::size_t>(i)]);
+        }
+        for (Index i = 0; i < plan_.rows(); ++i) {
+          const auto to = static_cast<std::size_t>((o * plan_.rows() + i) * inner + k);
+          lower[to] = std::min(all.lo, all.hi);
+          upper[to] = std::max(all.lo, all.hi);
+        }
+      }
+    }
+    return {{make_box(plan_.output(), std::move(lower), std::move(upper))}};
+  }
+  std::optional<Gain> gain(const GainQuery& query) const override {
+    if (!holds_doubles(query.in[0])) return std::nullopt;
+    Gain gain{0, "linear-3"};
+    if (is_point(query.in[static_cast<std::size_t>(query.wrt)])) return gain;
+    if (query.wrt == 1) {
+      gain.value = element_count(plan_.output()) == 0 ? 0 : kInf;
+      return gain;
+    }
+    // At worst all rows are copies of one.
+    double block = copied_norm_up(plan_.rows(), query.norms.out);
+    if (is_point(query.in[1])) {
+      const std::vector<Index> sources = plan_.sources(known_indices(query.in[1]).data());
+      block = IndexMap::gather(plan_.cols(), sources).norm_up(query.norms);
+    }
+    gain.value = repeated_norm_up(block, plan_.outer() * plan_.inner(), query.norms);
+    return gain;
+  }
+
  private:
+  static std::vector<Index> known_indices(const Box& box) {
+    std::vector<Index> indices;
+    for (Index i = 0; i < box.lower.size(); ++i) {
+      indices.push_back(static_cast<Index>(box.lower.at(i)));
+    }
+    return indices;
+  }
+
   // visit(output entry, data entry, length of the run)
   template <class Visit>
   void for_each_run(const Index* indices, Visit&& visit) const {

@@ -17,6 +17,11 @@ struct HardSigmoid {
     const double y = alpha * x + beta;
     return y > 0 && y < 1 ? alpha : 0;
   }
+  Interval range(const Interval& x) const { return min(max(alpha * x + beta, point(0)), point(1)); }
+  Interval slopes(const Interval& x) const {
+    const Interval y = alpha * x + beta;
+    return hull_if(y.lo <= 1 && y.hi >= 0, point(alpha), y.lo <= 0 || y.hi >= 1, point(0));
+  }
 };
 
 Imported import_hard_sigmoid(const OnnxNode& node) {

@@ -18,6 +18,26 @@ struct HardSwish {
     const double open = gate.multiply * x / gate.divide + gate.shift;
     return open < 0 ? 0 : open > 1 ? 1 : open + x * line;
   }
+  // [activations-7]: the slope where the gate is y, 0 < y < 1, is 2y - shift.
+  Interval range(const Interval& x) const {
+    const Interval line = point(gate.multiply) / gate.divide;
+    const auto at = [&](double t) { return t * clamp(line * t + gate.shift); };
+    if (line == point(0)) return over_pieces(x, at);
+    const Interval shut = -gate.shift / line, wide = (1 - point(gate.shift)) / line;
+    const Turn closed{shut, point(0)}, open{wide, wide};
+    if (!(gate.shift >= 0 && gate.shift <= 2)) return over_pieces(x, at, {closed, open});
+    const Turn vertex{0.5 * shut, 0.25 * shut * gate.shift};
+    return over_pieces(x, at, {closed, open, vertex});
+  }
+  Interval slopes(const Interval& x) const {
+    const Interval open = point(gate.multiply) / gate.divide * x + gate.shift;
+    const Interval inside = 2 * intersect(open, {0, 1}) - gate.shift;
+    const Interval outside = hull_if(open.lo <= 0, point(0), open.hi >= 1, point(1));
+    return hull_if(!is_nan(inside), inside, !is_nan(outside), outside);
+  }
+
+ private:
+  static Interval clamp(const Interval& y) { return min(max(y, point(0)), point(1)); }
 };
 
 }  // namespace

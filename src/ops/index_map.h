@@ -15,6 +15,7 @@
 #include <variant>
 #include <vector>
 
+#include "ops/bilinear_range.h"
 #include "ops/dispatch.h"
 #include "ops/kind.h"
 #include "ops/taps.h"
@@ -74,6 +75,8 @@ class IndexMap {
   [[nodiscard]] bool is_identity() const noexcept {
     return std::holds_alternative<Identity>(form_);
   }
+  // The weights are reciprocals of integers, rounded to nearest; other weights are exact.
+  [[nodiscard]] bool is_average() const noexcept { return std::holds_alternative<Average>(form_); }
   [[nodiscard]] const Fill& fill() const noexcept { return fill_; }
 
   // M alone: its size and its non-zero entries, visit(row, col, weight), in no particular order. An
@@ -94,6 +97,11 @@ class IndexMap {
   // One block of a map that copies entries: x[source of i] = y[i], other entries stay.
   template <class T>
   void place(const T* y, T* x) const;
+
+  // The operator norm of the whole map, rounded up [linear-3], [linear-4].
+  [[nodiscard]] double norm_up(const NormPair& norms) const;
+  // The values the whole map takes on a box of doubles, constant included.
+  [[nodiscard]] Bounds range(const BoundsView& x) const;
 
  private:
   template <class Visit>
@@ -123,6 +131,8 @@ class IndexMapOp final : public Op {
   bool differentiable() const override { return true; }
   void jvp(const JvpArgs& args) const override;
   void vjp(const VjpArgs& args) const override;
+  std::optional<std::vector<Box>> range(std::span<const Box> in) const override;
+  std::optional<Gain> gain(const GainQuery& query) const override;
 
  private:
   std::string name_;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/entry_bounds.h"
 #include "ops/unary.h"
 
 namespace lipscope {
@@ -24,6 +25,30 @@ class TestOp final : public Op {
         for (Index i = begin; i < end; ++i) to[i] = test_(static_cast<double>(from[i])) ? 1 : 0;
       });
     });
+  }
+
+  // The points of an interval are finite, and the answer is no; a constant may be anything.
+  std::optional<std::vector<Box>> range(std::span<const Box> in) const override {
+    BoxBuilder out(in[0].lower.shape());
+    for (Index i = 0; i < in[0].lower.size(); ++i) {
+      const double lower = in[0].lower.at(i), upper = in[0].upper.at(i);
+      const bool nan = std::isnan(lower) || std::isnan(upper);
+      if (lower == upper || (nan && std::isnan(lower) == std::isnan(upper))) {
+        out.set(i, point(test_(lower) ? 1 : 0));
+      } else {
+        out.set(i, {0, nan ? 1.0 : 0.0});
+      }
+    }
+    return std::vector<Box>{std::move(out).finish()};
+  }
+  std::optional<Gain> gain(const GainQuery& query) const override {
+    const Box& x = query.in[0];
+    for (Index i = 0; i < x.lower.size(); ++i) {
+      const double lower = x.lower.at(i), upper = x.upper.at(i);
+      const bool proper = lower < upper || (lower == upper && std::isfinite(lower));
+      if (!proper) return Gain{kInf, "pointwise-3"};
+    }
+    return Gain{0, "pointwise-3"};
   }
 
  private:

@@ -12,6 +12,13 @@ struct LeakyRelu {
     return x < 0 ? T(alpha) * x : x;
   }
   double slope(double x) const { return x < 0 ? alpha : 1; }
+  Interval range(const Interval& x) const {
+    const auto at = [&](double t) { return t < 0 ? point(alpha) * point(t) : point(t); };
+    return over_pieces(x, at, {{point(0), point(0)}});
+  }
+  Interval slopes(const Interval& x) const {
+    return hull_if(x.lo <= 0, point(alpha), x.hi >= 0, point(1));
+  }
 };
 
 }  // namespace

@@ -53,6 +53,21 @@ class NotOp final : public Op {
     });
   }
 
+  std::optional<std::vector<Box>> range(std::span<const Box> in) const override {
+    if (bitwise_) return std::nullopt;
+    const BoxEntries x(in[0]);
+    BoxBuilder out(in[0].lower.shape());
+    for (Index i = 0; i < x.size(); ++i) out.set(i, 1 - x[i]);
+    return std::vector<Box>{std::move(out).finish()};
+  }
+  std::optional<Gain> gain(const GainQuery& query) const override {
+    if (bitwise_) return std::nullopt;
+    const BoxEntries x(query.in[0]);
+    EntryGain gain(x);
+    for (Index i = 0; i < x.size(); ++i) gain.follow(i, 1);
+    return Gain{gain.value(query.norms), "pointwise-3"};
+  }
+
  private:
   bool bitwise_;
 };

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/box.h"
 #include "ops/dispatch.h"
 #include "ops/kind.h"
 #include "ops/taps.h"
@@ -70,6 +71,35 @@ class LpPool final : public Op {
       double* to = grad.sample<double>(b) + in;
       for_each_pair([&](Index o, Index i) { to[i] += slope(x[i], y[o]) * from[o]; });
     });
+  }
+
+  std::optional<std::vector<Box>> range(std::span<const Box> in) const override {
+    if (!holds_doubles(in[0])) return std::nullopt;
+    const auto n = static_cast<std::size_t>(planes_ * taps_.out_size);
+    std::vector<double> lower(n), upper(n);
+    std::vector<std::vector<Index>> windows(static_cast<std::size_t>(taps_.out_size));
+    for_each_pair([&](Index o, Index i) { windows[static_cast<std::size_t>(o)].push_back(i); });
+    for_each_plane(1, [&](Index, Index plane) {
+      std::vector<double> least, most;
+      for (std::size_t o = 0; o < windows.size(); ++o) {
+        least.clear();
+        most.clear();
+        for (const Index i : windows[o]) {
+          const Interval x = entry(in[0], plane * taps_.in_size + i);
+          least.push_back(mignitude(x));
+          most.push_back(magnitude(x));
+        }
+        const std::size_t to = static_cast<std::size_t>(plane * taps_.out_size) + o;
+        lower[to] = pnorm_down(least, p_);
+        upper[to] = pnorm_up(most, p_);
+      }
+    });
+    return {{make_box(type_.shape, std::move(lower), std::move(upper))}};
+  }
+  std::optional<Gain> gain(const GainQuery& query) const override {
+    if (!holds_doubles(query.in[0])) return std::nullopt;
+    if (is_point(query.in[0])) return Gain{0, "linear-7"};
+    return Gain{window_gain_up(taps_, planes_, Norm(p_), query.norms), "linear-7"};
   }
 
  private:

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "ops/box.h"
 #include "ops/dispatch.h"
 #include "ops/kind.h"
 #include "ops/taps.h"
@@ -75,7 +76,44 @@ class MaxPool final : public Op {
     });
   }
 
+  std::optional<std::vector<Box>> range(std::span<const Box> in) const override {
+    if (!holds_doubles(in[0])) return std::nullopt;
+    const auto n = static_cast<std::size_t>(planes_ * taps_.out_size);
+    std::vector<double> lower(n), upper(n);
+    for_each_plane(1, [&](Index, Index plane) {
+      const Index from = plane * taps_.in_size, to = plane * taps_.out_size;
+      maxima(in[0].lower.doubles().data() + from, lower.data() + to);
+      maxima(in[0].upper.doubles().data() + from, upper.data() + to);
+    });
+    std::vector<Box> boxes{make_box(type_.shape, std::move(lower), std::move(upper))};
+    if (indices_ != Indices::kNone) boxes.push_back(index_box(in[0]));
+    return boxes;
+  }
+  std::optional<Gain> gain(const GainQuery& query) const override {
+    if (!holds_doubles(query.in[0])) return std::nullopt;
+    if (is_point(query.in[0])) return Gain{0, "linear-7"};
+    return Gain{window_gain_up(taps_, planes_, Norm::infinity(), query.norms), "linear-7"};
+  }
+
  private:
+  // Exact at a point, anything elsewhere.
+  Box index_box(const Box& in) const {
+    const auto n = static_cast<std::size_t>(planes_ * taps_.out_size);
+    const auto last = static_cast<double>(std::max<Index>(0, planes_ * taps_.in_size - 1));
+    std::vector<double> lower(n, 0), upper(n, last);
+    if (is_point(in)) {
+      for_each_plane(1, [&](Index, Index plane) {
+        const Index shift = plane * taps_.in_size;
+        auto to = static_cast<std::size_t>(plane * taps_.out_size);
+        for (const std::int32_t best : arg_maxima(in.lower.doubles().data() + shift)) {
+          lower[to] = upper[to] = static_cast<double>(shift + in_order_asked(best));
+          ++to;
+        }
+      });
+    }
+    return make_box(type_.shape, std::move(lower), std::move(upper));
+  }
+
   template <class Body>
   void for_each_plane(Index count, Body&& body) const {
     if (planes_ == 0) return;

@@ -16,6 +16,28 @@ struct Mod {
   double slope_a(double, double) const { return 1; }
   double slope_b(double a, double b) const { return -std::trunc(a / b); }
   Index integer(ElementType type, Index a, Index b) const { return remainder_integers(type, a, b); }
+  Interval range(const Interval& a, const Interval& b) const {
+    if (contains(b, 0)) return kEntire;
+    if (a.lo == a.hi && b.lo == b.hi) return point(std::fmod(a.lo, b.lo));  // exact
+    const double size = min_nan(magnitude(a), magnitude(b));
+    const Interval any{a.lo < 0 ? -size : 0, a.hi > 0 ? size : 0};
+    const Interval quotient = whole_quotient(a, b);
+    return is_nan(quotient) ? any : intersect(any, a - quotient * b);
+  }
+  double reach_a(const Interval& a, const Interval& b) const {
+    return is_nan(whole_quotient(a, b)) ? kInf : 1;
+  }
+  double reach_b(const Interval& a, const Interval& b) const {
+    const Interval quotient = whole_quotient(a, b);
+    return is_nan(quotient) ? kInf : magnitude(quotient);
+  }
+  // trunc(a / b) where it is the same for all operands; NaN otherwise.
+  static Interval whole_quotient(const Interval& a, const Interval& b) {
+    if (contains(b, 0)) return kNoInterval;
+    const Interval q = a / b;
+    const double from = std::trunc(q.lo), to = std::trunc(q.hi);
+    return from == to && std::isfinite(from) ? point(from) : kNoInterval;
+  }
 };
 
 // The remainder with the sign of the divisor.

@@ -71,6 +71,13 @@ class MultilinearOp final : public Op {
     }
   }
 
+  std::optional<std::vector<Box>> range(std::span<const Box> in) const override {
+    return multilinear_range(form_, in);
+  }
+  std::optional<Gain> gain(const GainQuery& query) const override {
+    return multilinear_gain(form_, query);
+  }
+
  private:
   // Whether the first term may overwrite: the labels reach every entry. Otherwise the view is
   // cleared.

@@ -31,6 +31,11 @@ struct Multilinear {
 
 [[nodiscard]] std::shared_ptr<const Op> make_multilinear(Multilinear form);
 
+// The facets of the operator.
+[[nodiscard]] std::optional<std::vector<Box>> multilinear_range(const Multilinear& form,
+                                                                std::span<const Box> in);
+[[nodiscard]] std::optional<Gain> multilinear_gain(const Multilinear& form, const GainQuery& query);
+
 // Row-major strides of a shape; 0 where the dimension is 1.
 [[nodiscard]] std::vector<Index> label_strides(const Shape& shape);
 

@@ -7,8 +7,10 @@
 #include <cmath>
 #include <numeric>
 
+#include "linalg/operator_norm.h"
 #include "ops/dispatch.h"
 #include "ops/kind.h"
+#include "ops/row_bounds.h"
 #include "ops/rows.h"
 #include "ops/unary.h"
 
@@ -145,10 +147,90 @@ class StandardiseOp final : public Op {
     });
   }
 
+  std::optional<std::vector<Box>> range(std::span<const Box> in) const override {
+    if (!(s_.epsilon >= 0)) return std::nullopt;
+    const std::optional<BoxEntries> scale = operand(in, s_.scale, 1);
+    const std::optional<BoxEntries> bias = operand(in, s_.bias, bias_slot());
+    BoxBuilder y(s_.x.shape);
+    BoxBuilder mean(s_.statistics ? s_.statistics->shape : Shape{0});
+    BoxBuilder inverse(s_.statistics ? s_.statistics->shape : Shape{0});
+    for_each_group(in[0], [&](Index row, const Group& group) {
+      const std::vector<Interval> z = standardised_range(group, divisor());
+      each(row, [&](Index i, Index p) {
+        Interval value = z[static_cast<std::size_t>(i - row * s_.length)];
+        if (scale) value *= (*scale)[channel(i)];
+        if (bias) value += (*bias)[channel(i)];
+        y.set(p, value);
+      });
+      if (!s_.statistics) return;
+      mean.set(row, mean_range(group));
+      inverse.set(row, 1 / divisor().range(variance_range(group)));
+    });
+    std::vector<Box> boxes;
+    boxes.push_back(std::move(y).finish());
+    if (s_.statistics) {
+      boxes.push_back(std::move(mean).finish());
+      boxes.push_back(std::move(inverse).finish());
+    }
+    return boxes;
+  }
+
+  std::optional<Gain> gain(const GainQuery& query) const override {
+    if (!(s_.epsilon >= 0)) return std::nullopt;
+    const auto moved = static_cast<std::size_t>(query.wrt);
+    if (moved != 0) return affine_gain(query, s_.bias && moved == bias_slot());
+    const std::optional<BoxEntries> scale = operand(query.in, s_.scale, 1);
+    std::vector<double> blocks, sizes(static_cast<std::size_t>(s_.length), 1.0);
+    for_each_group(query.in[0], [&](Index row, const Group& group) {
+      if (!group.moves()) return;
+      if (scale) {
+        each(row, [&](Index i, Index) {
+          sizes[static_cast<std::size_t>(i - row * s_.length)] = magnitude((*scale)[channel(i)]);
+        });
+      }
+      const CornerNorms norms = standardised_norms(group, divisor(), sizes);
+      blocks.push_back(interpolated_norm_up(norms, query.norms));
+    });
+    return Gain{diagonal_norm_up(blocks, query.norms), "normalisation-7"};
+  }
+
  private:
   struct Moments {
     double mean, inverse, pull;
   };
+
+  [[nodiscard]] Divisor divisor() const { return {s_.epsilon, s_.epsilon_outside}; }
+  static std::optional<BoxEntries> operand(std::span<const Box> in, bool there, std::size_t k) {
+    if (there) return std::optional<BoxEntries>(std::in_place, in[k]);
+    return std::nullopt;
+  }
+  // body(row, its entries in the box).
+  template <class Body>
+  void for_each_group(const Box& box, Body&& body) const {
+    const BoxEntries x(box);
+    if (s_.length == 0) return;
+    std::vector<double> lower(static_cast<std::size_t>(s_.length)), upper(lower.size());
+    for (Index row = 0; row < s_.rows; ++row) {
+      each(row, [&](Index i, Index p) {
+        const auto k = static_cast<std::size_t>(i - row * s_.length);
+        lower[k] = x[p].lo, upper[k] = x[p].hi;
+      });
+      body(row, Group{lower, upper});
+    }
+  }
+  // Of scale, which multiplies the standardised entries, or bias.
+  Gain affine_gain(const GainQuery& query, bool bias) const {
+    const BoxEntries moved(query.in[static_cast<std::size_t>(query.wrt)]);
+    EntryGain gain(moved);
+    for_each_group(query.in[0], [&](Index row, const Group& group) {
+      std::vector<Interval> z(group.size(), point(1));
+      if (!bias) z = standardised_range(group, divisor());
+      each(row, [&](Index i, Index) {
+        gain.follow(channel(i), magnitude(z[static_cast<std::size_t>(i - row * s_.length)]));
+      });
+    });
+    return {gain.value(query.norms), "pointwise-2"};
+  }
 
   [[nodiscard]] double length() const { return static_cast<double>(s_.length); }
   [[nodiscard]] std::size_t bias_slot() const { return s_.scale ? 2 : 1; }

@@ -28,6 +28,31 @@ struct Pow {
     }
     return result;
   }
+  // Whole powers are defined everywhere, others for a >= 0; elsewhere nothing is said.
+  Interval range(const Interval& a, const Interval& b) const {
+    if (whole(b)) return lipscope::pow(a, static_cast<int>(b.lo));
+    return a.lo >= 0 ? lipscope::pow(a, b) : kEntire;
+  }
+  double reach_a(const Interval& a, const Interval& b) const {
+    if (b.lo == 0 && b.hi == 0) return 0;
+    if (whole(b)) {
+      const double n = b.lo, size = n > 0 ? magnitude(a) : mignitude(a);
+      return gain_mul_up(std::abs(n), size == 0 && n < 0 ? kInf : pow_up(size, n - 1));
+    }
+    if (a.lo < 0) return kInf;
+    return gain_mul_up(magnitude(b), lipscope::pow(a, b - 1).hi);
+  }
+  double reach_b(const Interval& a, const Interval& b) const {
+    if (a.lo > 0) return gain_mul_up(lipscope::pow(a, b).hi, magnitude(lipscope::log(a)));
+    if (a.lo < 0 || b.lo <= 0) return kInf;
+    // a^b |log a| is at most 1 / (e b) for a <= 1; 0^b is constant for b > 0.
+    const double below = div_up(1, mul_down(exp_down(1), b.lo));
+    if (a.hi <= 1) return below;
+    return max_nan(below, mul_up(pow_up(a.hi, b.hi), log_up(a.hi)));
+  }
+  static bool whole(const Interval& b) {
+    return b.lo == b.hi && std::abs(b.lo) < 0x1p30 && std::trunc(b.lo) == b.lo;
+  }
 };
 
 Imported import_pow(const OnnxNode& node) {

@@ -15,6 +15,15 @@ struct PRelu {
   Index integer(ElementType type, Index a, Index b) const {
     return a < 0 && !is_unsigned(type) ? multiply_integers(a, b) : a;
   }
+  Interval range(const Interval& a, const Interval& b) const {
+    if (a.lo >= 0) return a;
+    if (a.hi <= 0) return a * b;
+    return hull(Interval{a.lo, 0} * b, {0, a.hi});
+  }
+  double reach_a(const Interval& a, const Interval& b) const {
+    return a.lo >= 0 ? 1 : a.hi <= 0 ? magnitude(b) : max_nan(1, magnitude(b));
+  }
+  double reach_b(const Interval& a, const Interval&) const { return a.lo < 0 ? -a.lo : 0; }
 };
 
 // Before opset 7 the slope is one number or one per channel; since then it broadcasts to x.
@@ -31,7 +40,9 @@ Imported import_prelu(const OnnxNode& node) {
     }
   }
   if (broadcast_shape(x, slope) != x) node.malformed("the slope does not fit the input");
-  return {std::make_shared<BinaryOp<PRelu>>(PRelu{}, Broadcast<2>(x, {x, slope})), {0, 1}};
+  return {
+      std::make_shared<BinaryOp<PRelu>>(PRelu{}, Broadcast<2>(x, {x, slope}), node.input(0).type),
+      {0, 1}};
 }
 
 std::vector<OpCase> prelu_cases(Rng& rng) {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "ops/element_code.h"
+#include "ops/entry_bounds.h"
 #include "ops/integers.h"
 #include "ops/rows.h"
 
@@ -32,6 +34,11 @@ Index saturated_round(ElementType type, T value, Index zero_point) {
   return static_cast<Index>(moved > smallest ? (moved < largest ? moved : largest) : smallest);
 }
 
+std::optional<BoxEntries> zero_points(std::span<const Box> in) {
+  if (in.size() > 2) return std::optional<BoxEntries>(std::in_place, in[2]);
+  return std::nullopt;
+}
+
 class QuantizeLinear final : public Op {
  public:
   explicit QuantizeLinear(Grid grid) : grid_(grid) {}
@@ -44,6 +51,30 @@ class QuantizeLinear final : public Op {
       for_real(args.in[1].storage,
                [&](auto real) { eval_as<decltype(from), decltype(real)>(args); });
     });
+  }
+
+  std::optional<std::vector<Box>> range(std::span<const Box> in) const override {
+    const BoxEntries x(in[0]), scale(in[1]);
+    const std::optional<BoxEntries> zero = zero_points(in);
+    const Interval hull = integer_hull(grid_.out);
+    BoxBuilder out(in[0].lower.shape());
+    grid_.for_each_run([&](Index c, Index begin) {
+      const Interval by = scale[c], shift = zero ? (*zero)[c] : point(0);
+      for (Index i = begin; i < begin + grid_.split.inner; ++i) {
+        if (contains(by, 0)) {
+          out.set(i, hull);
+          continue;
+        }
+        const Interval level = x[i] / by;
+        const Interval moved = Interval{std::nearbyint(level.lo), std::nearbyint(level.hi)} + shift;
+        out.set(i,
+                {std::clamp(moved.lo, hull.lo, hull.hi), std::clamp(moved.hi, hull.lo, hull.hi)});
+      }
+    });
+    return std::vector<Box>{std::move(out).finish()};
+  }
+  std::optional<Gain> gain(const GainQuery& query) const override {
+    return step_gain(range(query.in)->front());
   }
 
  private:
@@ -100,7 +131,34 @@ class DequantizeLinear final : public Op {
     }
   }
 
+  std::optional<std::vector<Box>> range(std::span<const Box> in) const override {
+    const BoxEntries scale(in[1]);
+    BoxBuilder out(in[0].lower.shape());
+    for_each_level_range(
+        in, [&](Index i, Index c, const Interval& level) { out.set(i, level * scale[c]); });
+    return std::vector<Box>{std::move(out).finish()};
+  }
+  std::optional<Gain> gain(const GainQuery& query) const override {
+    const BoxEntries scale(query.in[1]), moved(query.in[static_cast<std::size_t>(query.wrt)]);
+    EntryGain gain(moved);
+    for_each_level_range(query.in, [&](Index i, Index c, const Interval& level) {
+      gain.follow(query.wrt == 0 ? i : c, magnitude(query.wrt == 1 ? level : scale[c]));
+    });
+    return Gain{gain.value(query.norms), "pointwise-2"};
+  }
+
  private:
+  // body(entry, channel, range of x - zero point).
+  template <class Body>
+  void for_each_level_range(std::span<const Box> in, Body&& body) const {
+    const BoxEntries x(in[0]);
+    const std::optional<BoxEntries> zero = zero_points(in);
+    grid_.for_each_run([&](Index c, Index begin) {
+      const Interval shift = zero ? (*zero)[c] : point(0);
+      for (Index i = begin; i < begin + grid_.split.inner; ++i) body(i, c, x[i] - shift);
+    });
+  }
+
   // body(entry, channel, x - zero point).
   template <class Body>
   void for_each_level(std::span<const ConstView> in, Index b, Body&& body) const {

@@ -77,11 +77,15 @@ struct Adding {
 
 struct Sum : Adding {
   static constexpr std::string_view kName = "ReduceSum";
+  static Interval range(const Group& x) { return sum_range(x); }
+  static double gain(const Group& x, Norm p) { return sum_gain(x, p); }
   static double slope(double, double, double) { return 1; }
   using Integer = AddIntegers;
 };
 struct Mean : Adding {
   static constexpr std::string_view kName = "ReduceMean";
+  static Interval range(const Group& x) { return mean_range(x); }
+  static double gain(const Group& x, Norm p) { return mean_gain(x, p); }
   static double finish(double acc, double n) { return acc / n; }
   static double slope(double, double, double n) { return 1 / n; }
   struct Integer : AddIntegers {
@@ -90,6 +94,8 @@ struct Mean : Adding {
 };
 struct L1 : Adding {
   static constexpr std::string_view kName = "ReduceL1";
+  static Interval range(const Group& x) { return l1_range(x); }
+  static double gain(const Group& x, Norm p) { return l1_gain(x, p); }
   static double map(double x) { return std::abs(x); }
   static double slope(double x, double, double) { return x < 0 ? -1 : 1; }
   struct Integer : AddIntegers {
@@ -98,12 +104,16 @@ struct L1 : Adding {
 };
 struct L2 : Adding {
   static constexpr std::string_view kName = "ReduceL2";
+  static Interval range(const Group& x) { return l2_range(x); }
+  static double gain(const Group& x, Norm p) { return l2_gain(x, p); }
   static double map(double x) { return x * x; }
   static double finish(double acc, double) { return std::sqrt(acc); }
   static double slope(double x, double y, double) { return y == 0 ? 0 : x / y; }
 };
 struct SumSquare : Adding {
   static constexpr std::string_view kName = "ReduceSumSquare";
+  static Interval range(const Group& x) { return sum_square_range(x); }
+  static double gain(const Group& x, Norm p) { return sum_square_gain(x, p); }
   static double map(double x) { return x * x; }
   static double slope(double x, double, double) { return 2 * x; }
   struct Integer : AddIntegers {
@@ -112,11 +122,15 @@ struct SumSquare : Adding {
 };
 struct LogSum : Adding {
   static constexpr std::string_view kName = "ReduceLogSum";
+  static Interval range(const Group& x) { return log_sum_range(x); }
+  static double gain(const Group& x, Norm p) { return log_sum_gain(x, p); }
   static double finish(double acc, double) { return std::log(acc); }
   static double slope(double, double y, double) { return std::exp(-y); }
 };
 struct Prod {
   static constexpr std::string_view kName = "ReduceProd";
+  static Interval range(const Group& x) { return product_range(x); }
+  static double gain(const Group& x, Norm p) { return product_gain(x, p); }
   static constexpr bool kProduct = true;
   static double start() { return 1; }
   static double map(double x) { return x; }
@@ -130,6 +144,8 @@ struct Prod {
 
 struct Max {
   static constexpr std::string_view kName = "ReduceMax";
+  static Interval range(const Group& x) { return max_range(x); }
+  static double gain(const Group& x, Norm p) { return max_gain(x, p); }
   static constexpr bool kSelects = true;
   static double start() { return -kInfinity; }
   static double map(double x) { return x; }
@@ -148,6 +164,8 @@ struct Max {
 };
 struct Min {
   static constexpr std::string_view kName = "ReduceMin";
+  static Interval range(const Group& x) { return min_range(x); }
+  static double gain(const Group& x, Norm p) { return min_gain(x, p); }
   static constexpr bool kSelects = true;
   static double start() { return kInfinity; }
   static double map(double x) { return x; }
@@ -165,6 +183,8 @@ struct Min {
 // top + log(sum of exp(x - top)), top being the largest entry.
 struct LogSumExp {
   static constexpr std::string_view kName = "ReduceLogSumExp";
+  static Interval range(const Group& x) { return log_sum_exp_range(x); }
+  static double gain(const Group& x, Norm p) { return log_sum_exp_gain(x, p); }
   static constexpr bool kShifted = true;
   template <class T>
   static std::vector<double> reduced(const Broadcast<1>& plan, const T* x, Index results) {
@@ -206,7 +226,8 @@ Imported import_reduce(const OnnxNode& node) {
   const bool ok = is_floating(type) || (requires { typename F::Integer; } &&
                                         (type != ElementType::kBool || requires { F::kSelects; }));
   if (!ok) node.unsupported("element type " + std::string(to_string(type)));
-  return std::make_shared<ReduceOp<F>>(reduction_of(node, kAxesInputSince<F>, kNoOp<F>));
+  return std::make_shared<ReduceOp<F>>(reduction_of(node, kAxesInputSince<F>, kNoOp<F>),
+                                       is_floating(type));
 }
 
 template <class F>

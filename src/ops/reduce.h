@@ -14,12 +14,17 @@
 // slope is dy/dx for an entry x of a reduction with result y over n entries. Where F::kSelects, the
 // derivative belongs to the first entry equal to the result instead. Integers have their own struct
 // F::Integer without slope. The index map is that of a broadcast from the result to the input.
+//
+// For a group of entries in a box, F::range(group) holds all values and F::gain(group, p) bounds
+// the Lipschitz constant from the p norm on the entries that move [pointwise-4].
 #pragma once
 
 #include <vector>
 
+#include "linalg/operator_norm.h"
 #include "ops/broadcast.h"
 #include "ops/kind.h"
+#include "ops/reduce_bounds.h"
 
 namespace lipscope {
 
@@ -57,8 +62,11 @@ template <class F, class Acc, class T>
 template <class F>
 class ReduceOp final : public Op {
  public:
-  explicit ReduceOp(Reduction shapes)
-      : shapes_(std::move(shapes)), plan_(shapes_.in, {shapes_.kept}), n_(shapes_.entries()) {}
+  ReduceOp(Reduction shapes, bool real)
+      : shapes_(std::move(shapes)),
+        plan_(shapes_.in, {shapes_.kept}),
+        n_(shapes_.entries()),
+        real_(real) {}
 
   std::string_view name() const override { return F::kName; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override {
@@ -96,7 +104,44 @@ class ReduceOp final : public Op {
                    });
   }
 
+  std::optional<std::vector<Box>> range(std::span<const Box> in) const override {
+    if (!real_) return std::nullopt;
+    BoxBuilder out(shapes_.out);
+    for_each_group(in[0], [&](Index o, const Group& group) { out.set(o, F::range(group)); });
+    return std::vector<Box>{std::move(out).finish()};
+  }
+  std::optional<Gain> gain(const GainQuery& query) const override {
+    if (!real_) return std::nullopt;
+    std::vector<double> blocks;
+    for_each_group(query.in[0], [&](Index, const Group& group) {
+      blocks.push_back(group.moves() ? F::gain(group, query.norms.in) : 0);
+    });
+    return Gain{diagonal_norm_up(blocks, query.norms), "pointwise-4"};
+  }
+
  private:
+  // body(result, the entries it is made of).
+  template <class Body>
+  void for_each_group(const Box& in, Body&& body) const {
+    const BoxEntries x(in);
+    const Index results = element_count(shapes_.out);
+    const auto each = static_cast<std::size_t>(n_);
+    std::vector<double> lower(static_cast<std::size_t>(x.size())), upper(lower.size());
+    std::vector<std::size_t> filled(static_cast<std::size_t>(results), 0);
+    plan_.for_each_run([&](Index at, const auto& offset, Index n) {
+      for (Index i = 0; i < n; ++i) {
+        const auto o = static_cast<std::size_t>(offset[0] + i * plan_.step(0));
+        const std::size_t to = o * each + filled[o]++;
+        lower[to] = x[at + i].lo, upper[to] = x[at + i].hi;
+      }
+    });
+    for (Index o = 0; o < results; ++o) {
+      const std::size_t begin = static_cast<std::size_t>(o) * each;
+      body(o, Group{std::span<const double>(lower).subspan(begin, each),
+                    std::span<const double>(upper).subspan(begin, each)});
+    }
+  }
+
   static constexpr bool kSelects = requires { F::kSelects; };
   static constexpr bool kProduct = requires { F::kProduct; };
 
@@ -194,6 +239,7 @@ class ReduceOp final : public Op {
   Reduction shapes_;
   Broadcast<1> plan_;
   double n_;
+  bool real_;
 };
 
 }  // namespace lipscope

@@ -11,6 +11,8 @@ struct Relu {
     return x < 0 ? T(0) : x;  // keeps NaN
   }
   double slope(double x) const { return x > 0 ? 1 : 0; }
+  Interval range(const Interval& x) const { return max(x, point(0)); }
+  Interval slopes(const Interval& x) const { return {x.lo > 0 ? 1.0 : 0.0, x.hi < 0 ? 0.0 : 1.0}; }
 };
 
 }  // namespace

@@ -43,6 +43,14 @@ struct LpNormalization {
       gx[i] = size == 0 ? 0 : (g[i] - slope(x, y, i) * along) / size;
     }
   }
+
+  static constexpr std::string_view kTheorem = "normalisation-9";
+  void range(const Group& x, std::span<Interval> y) const {
+    std::ranges::copy(unit_row_range(x, one), y.begin());
+  }
+  double gain(const Group& x, const NormPair& norms) const {
+    return interpolated_norm_up(unit_row_norms(x, one), norms);
+  }
 };
 
 // y = x * s^-beta with s = bias + alpha / size * (sum of squares of the neighbours).

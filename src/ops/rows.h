@@ -8,7 +8,12 @@
 //     void value(std::span<double> row) const;                          // x -> y, in place
 //     void push(Row x, Row y, Row dx, std::span<double> dy) const;      // J dx
 //     void pull(Row x, Row y, Row g, std::span<double> gx) const;       // J' g
+//     static constexpr std::string_view kTheorem = "normalisation-4";
+//     void range(const Group& x, std::span<Interval> y) const;          // a row in a box
+//     double gain(const Group& x, const NormPair& norms) const;         // of a row that moves
 //   };
+//
+// The last three may be missing.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +22,10 @@
 #include <string_view>
 #include <vector>
 
+#include "linalg/operator_norm.h"
 #include "ops/dispatch.h"
 #include "ops/kind.h"
+#include "ops/row_bounds.h"
 
 namespace lipscope {
 
@@ -88,8 +95,53 @@ class RowOp final : public Op {
     transport(args.in[0], args.out[0], args.grad_out[0], args.grad_in[0], args.count, false);
   }
 
+  std::optional<std::vector<Box>> range(std::span<const Box> in) const override {
+    if constexpr (!kBounded) {
+      return std::nullopt;
+    } else {
+      BoxBuilder out(in[0].lower.shape());
+      std::vector<Interval> row(static_cast<std::size_t>(split_.length));
+      for_each_group(in[0], [&](Index start, const Group& group) {
+        f_.range(group, row);
+        for (std::size_t i = 0; i < row.size(); ++i) {
+          out.set(start + static_cast<Index>(i) * split_.inner, row[i]);
+        }
+      });
+      return std::vector<Box>{std::move(out).finish()};
+    }
+  }
+  // Rows do not touch each other: a block-diagonal map [normalisation-1].
+  std::optional<Gain> gain(const GainQuery& query) const override {
+    if constexpr (!kBounded) {
+      return std::nullopt;
+    } else {
+      std::vector<double> blocks;
+      for_each_group(query.in[0], [&](Index, const Group& group) {
+        blocks.push_back(group.moves() ? f_.gain(group, query.norms) : 0);
+      });
+      return Gain{diagonal_norm_up(blocks, query.norms), F::kTheorem};
+    }
+  }
+
  private:
+  static constexpr bool kBounded = requires { F::kTheorem; };
   static constexpr std::size_t kBuffers = 4;
+
+  // body(first entry, the row) for each row of a box; none if rows are empty.
+  template <class Body>
+  void for_each_group(const Box& box, Body&& body) const {
+    const BoxEntries x(box);
+    if (split_.length == 0) return;
+    std::vector<double> lower(static_cast<std::size_t>(split_.length)), upper(lower.size());
+    for (Index row = 0; row < split_.rows(); ++row) {
+      const Index start = split_.start(row);
+      for (std::size_t i = 0; i < lower.size(); ++i) {
+        const Interval entry = x[start + static_cast<Index>(i) * split_.inner];
+        lower[i] = entry.lo, upper[i] = entry.hi;
+      }
+      body(start, Group{lower, upper});
+    }
+  }
 
   // body(sample, first entry, buffer) for each row of each sample.
   template <class Body>

@@ -15,6 +15,28 @@ struct Shrink {
     return x != x ? x : T(0);
   }
   double slope(double x) const { return x < -lambda || x > lambda ? 1 : 0; }
+  Interval range(const Interval& x) const {
+    const double edge = std::abs(lambda);
+    const bool right = lambda < 0 ? x.hi >= edge : x.hi > edge;
+    const Interval steep =
+        hull_if(x.lo < -lambda, min(x, point(-lambda)) + bias, right, max(x, point(edge)) - bias);
+    const bool flat = lambda >= 0 && x.lo <= edge && x.hi >= -edge;
+    return hull_if(!is_nan(steep), steep, flat, point(0));
+  }
+  // Jumps by lambda - bias at both ends of the flat part, by -2 bias where there is none
+  // [activations-8].
+  Interval slopes(const Interval& x) const {
+    if (lambda < 0) {
+      const bool whole = bias == 0 || x.hi < -lambda || x.lo >= -lambda;
+      return whole ? point(1) : kEntire;
+    }
+    const bool steep = x.lo < -lambda || x.hi > lambda, flat = x.lo <= lambda && x.hi >= -lambda;
+    if (bias == lambda) {
+      return hull_if(x.lo <= -lambda || x.hi >= lambda, point(1), flat, point(0));
+    }
+    if (steep && flat) return bias < lambda ? Interval{0, kInf} : kEntire;
+    return point(steep ? 1 : 0);
+  }
   Index integer(ElementType type, Index x) const {
     return integer_from(type, value(integer_to_double(type, x)));
   }

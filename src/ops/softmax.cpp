@@ -24,6 +24,15 @@ struct Softmax {
     for (std::size_t i = 0; i < y.size(); ++i) dy[i] = y[i] * (dx[i] - mean);
   }
   void pull(Row x, Row y, Row g, std::span<double> gx) const { push(x, y, g, gx); }
+
+  static constexpr std::string_view kTheorem = "normalisation-4";
+  void range(const Group& x, std::span<Interval> y) const {
+    const SoftmaxTails tails(x);
+    for (std::size_t i = 0; i < y.size(); ++i) y[i] = tails.share(i);
+  }
+  double gain(const Group& x, const NormPair& norms) const {
+    return x.size() < 2 ? 0 : interpolated_norm_up(softmax_norms(SoftmaxTails(x)), norms);
+  }
 };
 
 struct LogSoftmax {
@@ -40,6 +49,15 @@ struct LogSoftmax {
     for (const double entry : g) sum += entry;
     for (std::size_t i = 0; i < y.size(); ++i) gx[i] = g[i] - std::exp(y[i]) * sum;
   }
+
+  static constexpr std::string_view kTheorem = "normalisation-5";
+  void range(const Group& x, std::span<Interval> y) const {
+    const SoftmaxTails tails(x);
+    for (std::size_t i = 0; i < y.size(); ++i) y[i] = tails.log_share(i);
+  }
+  double gain(const Group& x, const NormPair& norms) const {
+    return x.size() < 2 ? 0 : interpolated_norm_up(log_softmax_norms(SoftmaxTails(x)), norms);
+  }
 };
 
 // 1 at the first of the largest entries (a NaN counts as largest), 0 elsewhere.
@@ -55,6 +73,28 @@ struct Hardmax {
   }
   void push(Row, Row, Row, std::span<double> dy) const { std::fill(dy.begin(), dy.end(), 0.0); }
   void pull(Row, Row, Row, std::span<double> gx) const { std::fill(gx.begin(), gx.end(), 0.0); }
+
+  static constexpr std::string_view kTheorem = "pointwise-3";
+  void range(const Group& x, std::span<Interval> y) const {
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      bool certain = true, possible = true;
+      for (std::size_t j = 0; j < x.size(); ++j) {
+        if (j == i) continue;
+        // Of equal entries the first wins.
+        certain = certain && (i < j ? x.lower[i] >= x.upper[j] : x.lower[i] > x.upper[j]);
+        possible = possible && (i < j ? x.upper[i] >= x.lower[j] : x.upper[i] > x.lower[j]);
+      }
+      y[i] = {certain ? 1.0 : 0.0, possible ? 1.0 : 0.0};
+    }
+  }
+  double gain(const Group& x, const NormPair&) const {
+    std::vector<Interval> y(x.size());
+    range(x, y);
+    for (const Interval& entry : y) {
+      if (entry.lo != entry.hi) return kInf;
+    }
+    return 0;
+  }
 };
 
 // Below opset 13 the tensor is flattened to a matrix at the axis, whose rows are normalised.

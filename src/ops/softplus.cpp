@@ -12,6 +12,8 @@ struct Softplus {
     return softplus(x);
   }
   double slope(double x) const { return sigmoid(x); }
+  Interval range(const Interval& x) const { return softplus(x); }
+  Interval slopes(const Interval& x) const { return sigmoid(x); }
 };
 
 }  // namespace

@@ -14,6 +14,12 @@ struct Softsign {
     const double d = 1 + std::abs(x);
     return 1 / (d * d);
   }
+  Interval range(const Interval& x) const {
+    return over_pieces(x, [](double t) {
+      return std::isinf(t) ? point(t > 0 ? 1 : -1) : t / (1 + point(std::abs(t)));
+    });
+  }
+  Interval slopes(const Interval& x) const { return 1 / sqr(1 + abs(x)); }
 };
 
 }  // namespace

@@ -5,6 +5,9 @@
 namespace lipscope {
 namespace {
 
+// Slopes of a step function that never falls [activations-8].
+Interval step_slopes(const Interval& range) { return {0, range.lo == range.hi ? 0 : kInf}; }
+
 // Locally constant functions: the derivative is zero wherever there is one.
 struct Sign {
   static constexpr std::string_view kName = "Sign";
@@ -16,6 +19,8 @@ struct Sign {
     return x == 0 ? 0 : integer_less(type, 0, x) ? 1 : -1;
   }
   double slope(double) const { return 0; }
+  Interval range(const Interval& x) const { return {value(x.lo), value(x.hi)}; }
+  Interval slopes(const Interval& x) const { return step_slopes(range(x)); }
 };
 
 struct Floor {
@@ -25,6 +30,8 @@ struct Floor {
     return std::floor(x);
   }
   double slope(double) const { return 0; }
+  Interval range(const Interval& x) const { return {value(x.lo), value(x.hi)}; }
+  Interval slopes(const Interval& x) const { return step_slopes(range(x)); }
 };
 
 struct Ceil {
@@ -34,6 +41,8 @@ struct Ceil {
     return std::ceil(x);
   }
   double slope(double) const { return 0; }
+  Interval range(const Interval& x) const { return {value(x.lo), value(x.hi)}; }
+  Interval slopes(const Interval& x) const { return step_slopes(range(x)); }
 };
 
 struct Round {
@@ -43,6 +52,8 @@ struct Round {
     return std::nearbyint(x);  // ties to even
   }
   double slope(double) const { return 0; }
+  Interval range(const Interval& x) const { return {value(x.lo), value(x.hi)}; }
+  Interval slopes(const Interval& x) const { return step_slopes(range(x)); }
 };
 
 OpCase unsigned_case() {

@@ -15,6 +15,34 @@ struct Swish {
     return x * sigmoid(T(alpha) * x);
   }
   double slope(double x) const { return sigmoid(alpha * x) + alpha * x * sigmoid_slope(alpha * x); }
+  // [activations-5], z = alpha x.
+  Interval range(const Interval& x) const {
+    const auto at = [&](double t) { return t * sigmoid(alpha * point(t)); };
+    if (alpha == 0) return over_pieces(x, at);
+    return over_pieces(x, at, {{lowest() / alpha, (1 + lowest()) / alpha}});
+  }
+  Interval slopes(const Interval& x) const {
+    const auto at = [](double z) {
+      if (std::isinf(z)) return point(z > 0 ? 1 : 0);
+      return sigmoid(point(z)) + z * sigmoid(point(z)) * sigmoid(point(-z));
+    };
+    const Interval z = steepest(), quarter = 0.25 * z;
+    return over_pieces(alpha * x, at, {{-z, 0.5 - quarter}, {z, 0.5 + quarter}});
+  }
+
+ private:
+  // The root of 1 + z sigmoid(-z), where z sigmoid(z) is least.
+  static Interval lowest() {
+    static const Interval root =
+        sign_change(-2, 0, [](const Interval& z) { return 1 + z * sigmoid(-z); });
+    return root;
+  }
+  // The positive root of z tanh(z / 2) = 2, where its slope is largest.
+  static Interval steepest() {
+    static const Interval root =
+        sign_change(1, 4, [](const Interval& z) { return z * tanh(0.5 * z) - 2; });
+    return root;
+  }
 };
 // The common case under the name people know; recognition makes it, ONNX has Swish only.
 struct Silu : Swish {

@@ -14,6 +14,8 @@ struct Tanh {
     const double t = std::tanh(x);
     return (1 - t) * (1 + t);
   }
+  Interval range(const Interval& x) const { return tanh(x); }
+  Interval slopes(const Interval& x) const { return 1 / sqr(cosh(x)); }
 };
 
 }  // namespace

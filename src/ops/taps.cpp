@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "lipscope/error.h"
+#include "ops/linear_gain.h"
 
 namespace lipscope {
 namespace {
@@ -102,6 +103,29 @@ std::vector<Index> window_counts(const Window& w, bool include_pad) {
     counts = std::move(next);
   }
   return counts;
+}
+
+double window_gain_up(const Taps& taps, Index planes, Norm order, const NormPair& norms) {
+  std::vector<Index> cover(static_cast<std::size_t>(taps.in_size), 0);
+  std::vector<Index> cells(static_cast<std::size_t>(taps.out_size), 0);
+  for (const Tap& tap : taps.taps) {
+    for (Index i = 0; i < tap.length; ++i) {
+      ++cover[static_cast<std::size_t>(tap.in + i * taps.step)];
+      ++cells[static_cast<std::size_t>(tap.out + i)];
+    }
+  }
+  const auto largest = [](const std::vector<Index>& list) {
+    return list.empty() ? 0 : *std::max_element(list.begin(), list.end());
+  };
+  const Index windows = largest(cover), most = largest(cells);
+  // Through the p-norm, respectively the q-norm, of every window.
+  const auto through = [&](Norm norm, Index entries) {
+    const double each = norm_equivalence_up(most, norm, order);
+    return gain_mul_up(gain_mul_up(each, copied_norm_up(windows, norm)),
+                       norm_equivalence_up(entries, norms.in, norms.out));
+  };
+  const double plane = std::min(through(norms.in, taps.out_size), through(norms.out, taps.in_size));
+  return repeated_norm_up(plane, planes, norms);
 }
 
 }  // namespace lipscope

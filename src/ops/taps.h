@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "lipscope/norm.h"
 #include "ops/window.h"
 
 namespace lipscope {
@@ -26,5 +27,10 @@ struct Taps {
 // How many positions of each output entry's window lie in the input, or with `include_pad` in the
 // padded input (never beyond it, where ceil mode may reach).
 [[nodiscard]] std::vector<Index> window_counts(const Window& window, bool include_pad);
+
+// Bound, rounded up, of the gain of x -> (order-norm of each window), or of the window maxima for
+// order = infinity, applied to each of `planes` planes [linear-7].
+[[nodiscard]] double window_gain_up(const Taps& taps, Index planes, Norm order,
+                                    const NormPair& norms);
 
 }  // namespace lipscope

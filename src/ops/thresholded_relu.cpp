@@ -12,6 +12,16 @@ struct ThresholdedRelu {
     return x <= T(alpha) ? T(0) : x;  // keeps NaN
   }
   double slope(double x) const { return x > alpha ? 1 : 0; }
+  Interval range(const Interval& x) const {
+    return hull_if(x.lo <= alpha, point(0), x.hi > alpha, max(x, point(alpha)));
+  }
+  // A jump by alpha at alpha [activations-8].
+  Interval slopes(const Interval& x) const {
+    if (alpha == 0) return {x.lo > 0 ? 1.0 : 0.0, x.hi < 0 ? 0.0 : 1.0};
+    if (x.lo > alpha) return point(1);
+    if (x.hi <= alpha) return point(0);
+    return alpha > 0 ? Interval{0, kInf} : kEntire;
+  }
 };
 
 }  // namespace

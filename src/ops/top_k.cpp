@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "linalg/operator_norm.h"
+#include "ops/entry_bounds.h"
 #include "ops/integers.h"
 #include "ops/rows.h"
 
@@ -53,6 +55,47 @@ class TopK final : public Op {
     for_each_taken(args.out[1], args.count, [&](Index b, Index from, Index to) {
       out.sample<double>(b)[from] = args.grad_out[0].sample<double>(b)[to];
     });
+  }
+
+  // Order statistics are monotone in every entry [pointwise-5]. Places are known at points only.
+  std::optional<std::vector<Box>> range(std::span<const Box> in) const override {
+    const BoxEntries x(in[0]);
+    Shape shape = in[0].lower.shape();
+    shape[static_cast<std::size_t>(axis_)] = k_;
+    BoxBuilder values(shape), places(shape);
+    const auto n = static_cast<std::size_t>(split_.length);
+    std::vector<double> lower(n), upper(n);
+    for_each_row([&](Index from, Index to) {
+      for (std::size_t i = 0; i < n; ++i) {
+        const Interval entry = x[from + static_cast<Index>(i) * split_.inner];
+        lower[i] = entry.lo, upper[i] = entry.hi;
+      }
+      std::vector<Index> order(n);
+      std::iota(order.begin(), order.end(), Index{0});
+      const bool exact = lower == upper;
+      std::stable_sort(order.begin(), order.end(), [&](Index i, Index j) {
+        const double a = lower[static_cast<std::size_t>(i)], b = lower[static_cast<std::size_t>(j)];
+        return largest_ ? a > b : a < b;
+      });
+      for (auto* ends : {&lower, &upper}) {
+        std::sort(ends->begin(), ends->end());
+        if (largest_) std::reverse(ends->begin(), ends->end());
+      }
+      for (Index i = 0; i < k_; ++i) {
+        const auto rank = static_cast<std::size_t>(i);
+        values.set(to + i * split_.inner, {lower[rank], upper[rank]});
+        places.set(to + i * split_.inner,
+                   exact ? point(static_cast<double>(order[rank]))
+                         : Interval{0, static_cast<double>(split_.length - 1)});
+      }
+    });
+    return std::vector<Box>{std::move(values).finish(), std::move(places).finish()};
+  }
+  std::optional<Gain> gain(const GainQuery& query) const override {
+    const bool moves = BoxEntries(query.in[0]).moves();
+    const double value =
+        moves ? norm_equivalence_up(split_.rows() * k_, query.norms.in, query.norms.out) : 0;
+    return Gain{value, "pointwise-5"};
   }
 
  private:

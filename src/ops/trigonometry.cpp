@@ -4,6 +4,12 @@
 namespace lipscope {
 namespace {
 
+// (1 - x)(1 + x) for the members of x in [-1, 1]; falls with |x|.
+Interval room(const Interval& x) {
+  return over_pieces(abs(intersect(x, {-1, 1})),
+                     [](double t) { return (1 - point(t)) * (1 + point(t)); });
+}
+
 struct Sin {
   static constexpr std::string_view kName = "Sin";
   template <class T>
@@ -11,6 +17,8 @@ struct Sin {
     return std::sin(x);
   }
   double slope(double x) const { return std::cos(x); }
+  Interval range(const Interval& x) const { return sin(x); }
+  Interval slopes(const Interval& x) const { return cos(x); }
 };
 
 struct Cos {
@@ -20,6 +28,8 @@ struct Cos {
     return std::cos(x);
   }
   double slope(double x) const { return -std::sin(x); }
+  Interval range(const Interval& x) const { return cos(x); }
+  Interval slopes(const Interval& x) const { return -sin(x); }
 };
 
 struct Tan {
@@ -32,6 +42,15 @@ struct Tan {
     const double t = std::tan(x);
     return 1 + t * t;
   }
+  // Without a zero of cos in x there is no pole, and tan increases.
+  Interval range(const Interval& x) const {
+    if (!is_bounded(x) || contains(cos(x), 0)) return kEntire;
+    return {tan_down(x.lo), tan_up(x.hi)};
+  }
+  Interval slopes(const Interval& x) const {
+    const Interval y = range(x);
+    return y == kEntire ? kEntire : 1 + sqr(y);
+  }
 };
 
 struct Asin {
@@ -41,6 +60,8 @@ struct Asin {
     return std::asin(x);
   }
   double slope(double x) const { return 1 / std::sqrt((1 - x) * (1 + x)); }
+  Interval range(const Interval& x) const { return asin(x); }
+  Interval slopes(const Interval& x) const { return 1 / sqrt(room(x)); }
 };
 
 struct Acos {
@@ -50,6 +71,8 @@ struct Acos {
     return std::acos(x);
   }
   double slope(double x) const { return -1 / std::sqrt((1 - x) * (1 + x)); }
+  Interval range(const Interval& x) const { return acos(x); }
+  Interval slopes(const Interval& x) const { return -1 / sqrt(room(x)); }
 };
 
 struct Atan {
@@ -59,6 +82,8 @@ struct Atan {
     return std::atan(x);
   }
   double slope(double x) const { return 1 / (1 + x * x); }
+  Interval range(const Interval& x) const { return atan(x); }
+  Interval slopes(const Interval& x) const { return 1 / (1 + sqr(x)); }
 };
 
 struct Sinh {
@@ -68,6 +93,8 @@ struct Sinh {
     return std::sinh(x);
   }
   double slope(double x) const { return std::cosh(x); }
+  Interval range(const Interval& x) const { return sinh(x); }
+  Interval slopes(const Interval& x) const { return cosh(x); }
 };
 
 struct Cosh {
@@ -77,6 +104,8 @@ struct Cosh {
     return std::cosh(x);
   }
   double slope(double x) const { return std::sinh(x); }
+  Interval range(const Interval& x) const { return cosh(x); }
+  Interval slopes(const Interval& x) const { return sinh(x); }
 };
 
 struct Asinh {
@@ -86,6 +115,8 @@ struct Asinh {
     return std::asinh(x);
   }
   double slope(double x) const { return 1 / std::hypot(1.0, x); }
+  Interval range(const Interval& x) const { return asinh(x); }
+  Interval slopes(const Interval& x) const { return 1 / sqrt(1 + sqr(x)); }
 };
 
 struct Acosh {
@@ -95,6 +126,11 @@ struct Acosh {
     return std::acosh(x);
   }
   double slope(double x) const { return 1 / std::sqrt((x - 1) * (x + 1)); }
+  Interval range(const Interval& x) const { return acosh(x); }
+  Interval slopes(const Interval& x) const {
+    const Interval inside = intersect(x, {1, kInf});
+    return 1 / sqrt((inside - 1) * (inside + 1));
+  }
 };
 
 struct Atanh {
@@ -104,6 +140,8 @@ struct Atanh {
     return std::atanh(x);
   }
   double slope(double x) const { return 1 / ((1 - x) * (1 + x)); }
+  Interval range(const Interval& x) const { return atanh(x); }
+  Interval slopes(const Interval& x) const { return 1 / room(x); }
 };
 
 }  // namespace

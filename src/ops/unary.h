@@ -4,27 +4,43 @@
 //   struct Relu {
 //     static constexpr std::string_view kName = "Relu";
 //     template <class T> T value(T x) const { return x > 0 ? x : T(0); }   // T: double or float
-//     double slope(double x) const { return x > 0 ? 1 : 0; }               // derivative, one-sided
-//     at kinks
+//     double slope(double x) const { return x > 0 ? 1 : 0; }   // derivative, one-sided at kinks
+//     Interval range(const Interval& x) const;    // holds value(t) for every t in x
+//     Interval slopes(const Interval& x) const;   // as in elementwise.h
 //   };
 //
 // with its parameters as fields; everything else is derived here. Where ONNX allows integers too, F
-// has `Index integer(ElementType type, Index x) const` as well.
+// has `Index integer(ElementType type, Index x) const` as well. `range` and `slopes` are about real
+// arithmetic, rounded outward, and may be absent; their x may be unbounded, and they give NaN where
+// the function has no value on x.
 #pragma once
 
 #include <cmath>
+#include <concepts>
 #include <memory>
 #include <string_view>
 #include <vector>
 
+#include "linalg/operator_norm.h"
 #include "ops/dispatch.h"
+#include "ops/elementwise.h"
 #include "ops/kind.h"
+#include "ops/pieces.h"
 
 namespace lipscope {
 
 template <class F>
 concept IntegerFunction = requires(const F& f, Index x) {
   f.integer(ElementType::kInt64, x);
+};
+
+template <class F>
+concept RangedFunction = requires(const F& f, const Interval& x) {
+  { f.range(x) } -> std::same_as<Interval>;
+};
+template <class F>
+concept SlopedFunction = requires(const F& f, const Interval& x) {
+  { f.slopes(x) } -> std::same_as<Interval>;
 };
 
 // body(b, begin, end) over all entries of all samples; long samples are cut too, and samples that
@@ -39,9 +55,10 @@ void over_entries(Index count, const ConstView& x, Body&& body) {
 }
 
 template <class F>
-class UnaryOp final : public Op {
+class UnaryOp final : public Elementwise {
  public:
-  explicit UnaryOp(F function) : f_(function) {}
+  // `real`: whether the entries are floating; integers have no ranges and gains.
+  explicit UnaryOp(F function, bool real = true) : f_(function), real_(real) {}
 
   std::string_view name() const override { return F::kName; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override { return {in[0]}; }
@@ -69,6 +86,49 @@ class UnaryOp final : public Op {
     times_slope(args.in[0], args.grad_out[0], args.grad_in[0], args.count);
   }
 
+  std::optional<Interval> slopes([[maybe_unused]] const Interval& x) const override {
+    if constexpr (SlopedFunction<F>) {
+      if (real_) return f_.slopes(x);
+    }
+    return std::nullopt;
+  }
+
+  std::optional<std::vector<Box>> range([[maybe_unused]] std::span<const Box> in) const override {
+    if constexpr (RangedFunction<F>) {
+      if (!real_) return std::nullopt;
+      Box out = in[0];
+      const auto lower = out.lower.doubles(), upper = out.upper.doubles();
+      parallel_for(out.lower.size(), kParallelGrain, [&](Index begin, Index end) {
+        for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+          const Interval y = f_.range({lower[i], upper[i]});
+          lower[i] = is_nan(y) ? -kInf : y.lo;
+          upper[i] = is_nan(y) ? kInf : y.hi;
+        }
+      });
+      return std::vector<Box>{std::move(out)};
+    }
+    return std::nullopt;
+  }
+
+  // The difference of two values is diag(d) times that of the points, each d_i a difference
+  // quotient of f [activations-2].
+  std::optional<Gain> gain([[maybe_unused]] const GainQuery& query) const override {
+    if constexpr (SlopedFunction<F>) {
+      if (!real_) return std::nullopt;
+      const auto lower = query.in[0].lower.doubles(), upper = query.in[0].upper.doubles();
+      std::vector<double> steepest(lower.size());
+      parallel_for(std::ssize(steepest), kParallelGrain, [&](Index begin, Index end) {
+        for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+          if (lower[i] == upper[i]) continue;
+          const Interval slopes = f_.slopes({lower[i], upper[i]});
+          steepest[i] = is_nan(slopes) ? kInf : magnitude(slopes);
+        }
+      });
+      return Gain{diagonal_norm_up(steepest, query.norms), "activations-2"};
+    }
+    return std::nullopt;
+  }
+
  private:
   template <class T>
   T apply(T x, [[maybe_unused]] ElementType type) const {
@@ -93,6 +153,7 @@ class UnaryOp final : public Op {
   }
 
   F f_;
+  bool real_;
 };
 
 // Refuses integer inputs.
@@ -106,7 +167,7 @@ template <class F>
 Imported import_unary(const OnnxNode& node, F function = {}) {
   if (!IntegerFunction<F> || node.input(0).type == ElementType::kBool) require_real(node);
   node.ignore({"consumed_inputs"});  // of opset 1: a hint about memory
-  return std::make_shared<UnaryOp<F>>(function);
+  return std::make_shared<UnaryOp<F>>(function, is_floating(node.input(0).type));
 }
 
 // A row for a parameter-free function; `cases` as for every operator.

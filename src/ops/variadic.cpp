@@ -77,7 +77,58 @@ class VariadicOp final : public Op {
     });
   }
 
+  std::optional<std::vector<Box>> range(std::span<const Box> in) const override {
+    BoxBuilder out(full_);
+    for (std::size_t k = 0; k < plans_.size(); ++k) {
+      const BoxEntries x(in[k]);
+      for_each_source(k, [&](Index o, Index i) {
+        out.set(o, k == 0 ? x[i] : F::fold_ranges(out.at(o), x[i]));
+      });
+    }
+    if constexpr (!F::kSelects) {
+      const auto n = static_cast<double>(plans_.size());
+      for (Index o = 0; F::weight(2) != 1 && o < element_count(full_); ++o) {
+        out.set(o, out.at(o) / n);
+      }
+    }
+    return std::vector<Box>{std::move(out).finish()};
+  }
+  std::optional<Gain> gain(const GainQuery& query) const override {
+    const auto moved = static_cast<std::size_t>(query.wrt);
+    const BoxEntries x(query.in[moved]);
+    EntryGain gain(x);
+    if constexpr (F::kSelects) {
+      // An input that never wins has no say.
+      const auto size = static_cast<std::size_t>(element_count(full_));
+      std::vector<Interval> rivals(size, F::kLoser);
+      for (std::size_t k = 0; k < plans_.size(); ++k) {
+        if (k == moved) continue;
+        const BoxEntries other(query.in[k]);
+        for_each_source(k, [&](Index o, Index i) {
+          Interval& rival = rivals[static_cast<std::size_t>(o)];
+          rival = F::fold_ranges(rival, other[i]);
+        });
+      }
+      for_each_source(moved, [&](Index o, Index i) {
+        gain.follow(i, F::never_wins(x[i], rivals[static_cast<std::size_t>(o)]) ? 0 : 1);
+      });
+    } else {
+      const double rate = F::weight(2) == 1 ? 1 : div_up(1, static_cast<double>(plans_.size()));
+      for_each_source(moved, [&](Index, Index i) { gain.follow(i, rate); });
+    }
+    return Gain{gain.value(query.norms), "pointwise-2"};
+  }
+
  private:
+  // body(output entry, entry of input k).
+  template <class Body>
+  void for_each_source(std::size_t k, Body&& body) const {
+    const Index step = plans_[k].step(0);
+    plans_[k].for_each_run([&](Index at, const auto& from, Index n) {
+      for (Index i = 0; i < n; ++i) body(at + i, from[0] + i * step);
+    });
+  }
+
   // Which output entries of a selecting function have found the input they come from.
   struct Owners {
     explicit Owners(Index n) : found(F::kSelects ? static_cast<std::size_t>(n) : 0) {}
@@ -124,6 +175,9 @@ struct Max {
   static T fold(T a, T b) {
     return a > b || a != a ? a : b;  // a NaN on either side stays
   }
+  static constexpr Interval kLoser{-kInf, -kInf};
+  static Interval fold_ranges(const Interval& a, const Interval& b) { return max(a, b); }
+  static bool never_wins(const Interval& x, const Interval& rival) { return x.hi <= rival.lo; }
   static double weight(std::size_t) { return 1; }
 };
 struct Min {
@@ -133,6 +187,9 @@ struct Min {
   static T fold(T a, T b) {
     return a < b || a != a ? a : b;
   }
+  static constexpr Interval kLoser{kInf, kInf};
+  static Interval fold_ranges(const Interval& a, const Interval& b) { return min(a, b); }
+  static bool never_wins(const Interval& x, const Interval& rival) { return x.lo >= rival.hi; }
   static double weight(std::size_t) { return 1; }
 };
 struct Sum {
@@ -142,6 +199,7 @@ struct Sum {
   static T fold(T a, T b) {
     return a + b;
   }
+  static Interval fold_ranges(const Interval& a, const Interval& b) { return a + b; }
   static double weight(std::size_t) { return 1; }
 };
 struct Mean : Sum {

@@ -53,7 +53,42 @@ class Where final : public Op {
     }
   }
 
+  std::optional<std::vector<Box>> range(std::span<const Box> in) const override {
+    const BoxEntries c(in[0]), x(in[1]), y(in[2]);
+    BoxBuilder out(plan_.shape());
+    for_each_triple([&](Index o, Index k, Index i, Index j) {
+      out.set(o, !contains(c[k], 0) ? x[i] : c.moves(k) ? hull(x[i], y[j]) : y[j]);
+    });
+    return std::vector<Box>{std::move(out).finish()};
+  }
+  // A condition that changes does so by 1.
+  std::optional<Gain> gain(const GainQuery& query) const override {
+    const BoxEntries c(query.in[0]), x(query.in[1]), y(query.in[2]);
+    EntryGain gain(query.wrt == 0 ? c : query.wrt == 1 ? x : y);
+    for_each_triple([&](Index, Index k, Index i, Index j) {
+      if (query.wrt == 0) {
+        gain.follow(k, contains(c[k], 0) ? magnitude(x[i] - y[j]) : 0);
+      } else if (query.wrt == 1) {
+        gain.follow(i, contains(c[k], 0) && !c.moves(k) ? 0 : 1);
+      } else {
+        gain.follow(j, contains(c[k], 0) ? 1 : 0);
+      }
+    });
+    return Gain{gain.value(query.norms), "pointwise-2"};
+  }
+
  private:
+  // body(output entry, entries of the three inputs).
+  template <class Body>
+  void for_each_triple(Body&& body) const {
+    plan_.for_each_run([&](Index at, const auto& from, Index n) {
+      for (Index i = 0; i < n; ++i) {
+        body(at + i, from[0] + i * plan_.step(0), from[1] + i * plan_.step(1),
+             from[2] + i * plan_.step(2));
+      }
+    });
+  }
+
   // body(sample, output position, position in input k) for the entries taken from input k.
   template <class Body>
   void for_each_taken(const ConstView& condition, Index count, std::size_t k, Body&& body) const {

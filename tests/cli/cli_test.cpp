@@ -124,9 +124,14 @@ TEST_F(Cli, OutputFileIsCompleteOrAbsent) {
 TEST_F(Cli, ListsAndVersions) {
   EXPECT_NE(run("ops").out.find("Gemm"), std::string::npos);
   EXPECT_GE(Json::parse(run("ops --json").out)["ops"].size(), 100U);
+  EXPECT_NE(run("activations").out.find("1.12890414518"), std::string::npos);
+  for (const Json& row : Json::parse(run("activations --json").out)["activations"]) {
+    EXPECT_TRUE(row["name"] != "Softplus" || row["lipschitz"]["value"] == 1.0);
+    EXPECT_TRUE(row["name"] != "Floor" || row["lipschitz"]["value"] == "inf");
+  }
   EXPECT_EQ(Json::parse(run("version --json").out)["schema"], "lipscope.version/1");
   EXPECT_EQ(run("--help").code, 0);
-  for (const std::string command : {"inspect", "eval", "ops", "version"}) {
+  for (const std::string command : {"inspect", "eval", "ops", "activations", "version"}) {
     const Outcome help = run(command + " --help");
     EXPECT_EQ(help.code, 0);
     EXPECT_NE(help.out.find("Examples"), std::string::npos);

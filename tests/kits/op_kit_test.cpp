@@ -5,49 +5,15 @@
 #include <cmath>
 
 #include "lipscope/evaluate.h"
-#include "ops/kind.h"
+#include "tests/kits/op_cases.h"
 
 namespace lipscope {
 namespace {
 
+using kits::build;
+using kits::Built;
+
 constexpr std::uint64_t kSeed = 20240611;
-
-struct Built {
-  Graph graph;
-  std::vector<Tensor> inputs;  // of the graph, in order
-};
-
-// A graph of one node. All outputs of the operator are outputs of the graph.
-Built build(const OpKind& kind, const OpCase& op_case) {
-  Built built;
-  GraphBuilder builder;
-  std::vector<ValueId> ids;
-  std::vector<std::optional<NodeInput>> infos;
-  for (const OpCase::Input& input : op_case.inputs) {
-    const std::string name = "x" + std::to_string(ids.size());
-    const ValueType type{input.value.type(), input.value.shape()};
-    if (input.constant) {
-      ids.push_back(builder.constant(name, input.value));
-    } else {
-      ids.push_back(builder.input(name, type));
-      built.inputs.push_back(input.value);
-    }
-    infos.push_back(NodeInput{type, input.constant ? &input.value : nullptr});
-  }
-  const OnnxNode node(std::string(kind.name), op_case.opset, op_case.attributes, infos,
-                      std::vector<bool>(static_cast<std::size_t>(op_case.outputs), true));
-  const Imported imported = kind.import(node);
-  EXPECT_TRUE(node.unread().empty()) << "unread attribute " << node.unread().front();
-  if (imported.constant) {
-    built.graph = builder.finish({builder.constant("y", *imported.constant)});
-    return built;
-  }
-  std::vector<ValueId> uses;
-  for (const Index k : imported.uses) uses.push_back(ids[static_cast<std::size_t>(k)]);
-  const auto outputs = builder.add(imported.op, uses, "node");
-  built.graph = builder.finish(outputs);
-  return built;
-}
 
 class OpKit : public testing::TestWithParam<const OpKind*> {
  protected:
@@ -206,13 +172,7 @@ TEST_P(OpKit, VjpIsTheAdjointOfJvp) {
   });
 }
 
-std::vector<const OpKind*> all_kinds() {
-  std::vector<const OpKind*> kinds;
-  for (const OpKind& kind : op_kinds()) kinds.push_back(&kind);
-  return kinds;
-}
-
-INSTANTIATE_TEST_SUITE_P(AllOperators, OpKit, testing::ValuesIn(all_kinds()),
+INSTANTIATE_TEST_SUITE_P(AllOperators, OpKit, testing::ValuesIn(kits::all_kinds()),
                          [](const auto& param) { return std::string(param.param->name); });
 
 }  // namespace

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// bound: the bracket of the Lipschitz constant.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/rounding.h"
+#include "bound_json.h"
+#include "certify/document.h"
+#include "command.h"
+#include "interrupt.h"
+#include "lipscope/error.h"
+#include "output_file.h"
+#include "progress.h"
+#include "query_flags.h"
+#include "terminal.h"
+
+namespace lipscope {
+namespace {
+
+using namespace app;
+
+struct Flags {
+  QueryFlags query;
+  std::optional<double> target_ratio;
+  std::vector<std::string> methods;
+  bool explain = false;
+  std::string certificate;
+};
+
+// One radius of a series, or the only question there is.
+struct Solved {
+  std::optional<double> radius;
+  Answer answer;
+};
+
+struct Findings {
+  Question question;
+  std::vector<Solved> series;  // by growing radius
+  std::vector<std::pair<std::pair<Index, Index>, Answer>> margins;
+  bool missed_target = false;
+  double seconds = 0;
+
+  [[nodiscard]] const Answer& main() const { return series.back().answer; }
+};
+
+Findings find(const Flags& flags, const Common& common) {
+  const auto start = std::chrono::steady_clock::now();
+  Findings found{.question = read_question(flags.query), .series = {}, .margins = {}};
+  Progress progress(common);
+  RunContext context{.stop = stop_on_interrupt(),
+                     .seed = common.seed,
+                     .progress = [&](const ProgressEvent& event) { progress.show(event); }};
+  const auto left = [&] {
+    const std::chrono::duration<double> used = std::chrono::steady_clock::now() - start;
+    return std::chrono::duration<double>(std::max(0.0, common.time - used.count()));
+  };
+  Budget budget{.time = left(),
+                .target_ratio = flags.target_ratio.value_or(1 + 1e-6),
+                .methods = flags.methods};
+  const auto radii = found.question.radii;
+  const std::size_t count = std::max<std::size_t>(1, radii.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::optional<double> radius = radii.empty() ? std::nullopt : std::optional(radii[i]);
+    budget.time = left() / static_cast<double>(count - i);
+    found.series.push_back({radius, find_bracket(found.question.query(radius), budget, context)});
+  }
+  const std::optional<double> largest = radii.empty() ? std::nullopt : std::optional(radii.back());
+  for (std::size_t i = 0; i < found.question.margins.size(); ++i) {
+    Question pair = found.question;
+    Selection row;
+    row.margin = found.question.margins[i];
+    pair.selected = select(found.question.selected.graph, row);
+    pair.norms.out = pair.norms.in;
+    budget.time = left() / static_cast<double>(found.question.margins.size() - i);
+    found.margins.emplace_back(*row.margin, find_bracket(pair.query(largest), budget, context));
+  }
+  const auto ratio = found.main().bracket.ratio();
+  found.missed_target = flags.target_ratio && !(ratio && *ratio <= *flags.target_ratio);
+  found.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return found;
+}
+
+std::string certificate_of(const Findings& found) {
+  return write_certificate(found.question.statement(found.series.back().radius), found.main());
+}
+
+Json method_rows(const Answer& answer) {
+  Json rows = Json::array();
+  for (const MethodReport& report : answer.methods) {
+    Json row{{"method", report.method}, {"side", report.side}};
+    row["value"] = report.bound ? Json(report.bound->value) : Json(nullptr);
+    row["guarantee"] = report.bound ? Json(to_string(report.bound->guarantee)) : Json(nullptr);
+    row["seconds"] = report.seconds;
+    if (!report.skipped.empty()) row["skipped"] = report.skipped;
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+Json witness_json(const Answer& answer) {
+  if (!answer.witness) return nullptr;
+  std::vector<double> direction;
+  for (std::size_t i = 0; i < answer.witness->x.size(); ++i)
+    direction.push_back(answer.witness->y[i] - answer.witness->x[i]);
+  return {{"x", answer.witness->x}, {"direction", direction}, {"y", answer.witness->y}};
+}
+
+Json to_document(const Findings& found) {
+  const Answer& answer = found.main();
+  const Graph& graph = found.question.selected.graph;
+  Json document{{"schema", "lipscope.bound/1"},
+                {"model",
+                 {{"file", found.question.model.name()},
+                  {"sha256", found.question.model.sha256()},
+                  {"inputs", describe_values(graph, graph.inputs())},
+                  {"outputs", describe_values(graph, graph.outputs())},
+                  {"parameters", graph.parameter_count()}}},
+                {"query", statement_to_json(found.question.statement(found.series.back().radius))},
+                {"lower", to_json(answer.bracket.lower(Guarantee::kProved))},
+                {"upper", to_json(answer.bracket.upper(Guarantee::kProved))}};
+  const auto ratio = answer.bracket.ratio();
+  document["ratio"] = ratio ? Json(*ratio) : Json(nullptr);
+  document["outcome"] = to_string(answer.outcome);
+  document["witness"] = witness_json(answer);
+  document["series"] = Json::array();
+  if (found.series.size() > 1) {
+    for (const Solved& solved : found.series) {
+      document["series"].push_back(
+          {{"radius", *solved.radius},
+           {"lower", to_json(solved.answer.bracket.lower(Guarantee::kProved))},
+           {"upper", to_json(solved.answer.bracket.upper(Guarantee::kProved))}});
+    }
+  }
+  if (!found.margins.empty()) {
+    document["margins"] = Json::array();
+    for (const auto& [pair, one] : found.margins) {
+      document["margins"].push_back({{"margin", {pair.first, pair.second}},
+                                     {"lower", to_json(one.bracket.lower(Guarantee::kProved))},
+                                     {"upper", to_json(one.bracket.upper(Guarantee::kProved))}});
+    }
+  }
+  if (!answer.no_bound.empty()) document["no_bound"] = answer.no_bound;
+  document["methods"] = method_rows(answer);
+  document["seconds"] = found.seconds;
+  return document;
+}
+
+std::string bracket_line(const Bracket& bracket) {
+  constexpr int kDigits = 6;
+  const auto lower = bracket.lower(Guarantee::kProved), upper = bracket.upper(Guarantee::kProved);
+  std::string text = fmt::format("{} <= L <= {}", lower ? format_down(lower->value, kDigits) : "0",
+                                 upper ? format_up(upper->value, kDigits) : "inf");
+  if (const auto ratio = bracket.ratio()) text += fmt::format("   ratio {}", format_up(*ratio, 4));
+  return text;
+}
+
+std::string domain_text(const Question& question, std::optional<double> radius) {
+  std::string text;
+  if (question.domain.ball)
+    text = fmt::format("ball of radius {} in l{}", radius.value_or(0),
+                       question.domain.ball->norm.name());
+  if (question.domain.box) text += text.empty() ? "box" : ", inside a box";
+  return text.empty() ? "everywhere" : text;
+}
+
+std::string to_human(const Findings& found, const Flags& flags) {
+  const Question& question = found.question;
+  const Graph& graph = question.selected.graph;
+  const Answer& answer = found.main();
+  Index outputs = element_count(graph.value(graph.outputs()[0]).type.shape), inputs = 0;
+  for (const ValueId id : graph.inputs()) inputs += element_count(graph.value(id).type.shape);
+  std::string text =
+      fmt::format("{}  {} -> {}, {} nodes, {} parameters\n", question.model.name(), inputs, outputs,
+                  graph.nodes().size(), group_digits(graph.parameter_count()));
+  if (!question.selected.from.empty())
+    text += fmt::format("from the output of node '{}'\n", question.selected.from);
+  text += fmt::format("l{} -> l{}, {}\n", question.norms.in.name(), question.norms.out.name(),
+                      domain_text(question, found.series.back().radius));
+  if (found.series.size() > 1) {
+    for (const Solved& solved : found.series) {
+      text +=
+          fmt::format("  radius {:<8} {}\n", *solved.radius, bracket_line(solved.answer.bracket));
+    }
+  } else {
+    text += fmt::format("  {}\n", bracket_line(answer.bracket));
+  }
+  for (const auto& [pair, one] : found.margins) {
+    text += fmt::format("  margin {},{}  {}\n", pair.first, pair.second, bracket_line(one.bracket));
+  }
+  std::vector<std::vector<std::string>> rows;
+  for (const MethodReport& report : answer.methods) {
+    if (!report.skipped.empty()) {
+      if (flags.explain) rows.push_back({report.side, report.method, "skipped: " + report.skipped});
+      continue;
+    }
+    std::string value = "nothing found";
+    if (report.bound)
+      value = report.side == "lower" ? format_down(report.bound->value, 6)
+                                     : format_up(report.bound->value, 6);
+    rows.push_back({report.side, report.method, value,
+                    report.bound ? std::string(to_string(report.bound->guarantee)) : "",
+                    fmt::format("{:.2f} s", report.seconds)});
+  }
+  text += format_table(rows);
+  if (!answer.no_bound.empty())
+    text += fmt::format("  no finite upper bound: {}\n", answer.no_bound);
+  if (answer.outcome == Outcome::kTimeLimit) text += "  the time was up; --time gives it more\n";
+  if (answer.outcome == Outcome::kInterrupted)
+    text += "  interrupted; this is the best found so far\n";
+  return text;
+}
+
+int exit_code(const Findings& found) {
+  if (found.main().outcome == Outcome::kInterrupted) return 130;
+  return found.missed_target ? 5 : 0;
+}
+
+Action declare(CLI::App& app, const Common& common) {
+  auto flags = std::make_shared<Flags>();
+  flags->query.declare(app);
+  app.add_option("--target-ratio", flags->target_ratio, "stop when upper/lower is at most this")
+      ->check(CLI::Range(1.0, 1e300));
+  app.add_option("--methods", flags->methods, "only these methods")
+      ->delimiter(',')
+      ->type_name("a,b");
+  app.add_option("--certificate", flags->certificate, "write the proof to this file")
+      ->type_name("FILE");
+  app.add_flag("--explain", flags->explain, "say why each method ran or did not");
+  return [flags, &common]() -> Result {
+    auto found = std::make_shared<Findings>(find(*flags, common));
+    if (!flags->certificate.empty()) write_file(flags->certificate, certificate_of(*found));
+    return {.document = [found] { return to_document(*found); },
+            .text = [found, flags] { return to_human(*found, *flags); },
+            .exit_code = exit_code(*found)};
+  };
+}
+
+}  // namespace
+
+std::vector<Command> command_bound() {
+  return {{.name = "bound",
+           .summary = "a bracket for the Lipschitz constant: a lower bound with a witness, a "
+                      "proved upper bound",
+           .examples =
+               "  lipscope bound net.onnx\n"
+               "  lipscope bound net.onnx --norm inf --at x.npy --radius 0.01,0.1 --margin 3,5",
+           .declare = declare}};
+}
+
+}  // namespace lipscope

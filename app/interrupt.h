@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <stop_token>
+
+namespace lipscope::app {
+
+// A token that the first Ctrl-C sets; the second one ends the program at once.
+[[nodiscard]] std::stop_token stop_on_interrupt();
+
+}  // namespace lipscope::app

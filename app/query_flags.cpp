@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "query_flags.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "bounds/boxes.h"
+#include "lipscope/error.h"
+
+namespace lipscope::app {
+namespace {
+
+std::optional<double> to_number(std::string_view text) {
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, status] = std::from_chars(text.data(), end, value);
+  if (status != std::errc() || stop != end || std::isnan(value)) return std::nullopt;
+  return value;
+}
+
+// "a,b" as two numbers.
+std::optional<std::pair<double, double>> to_pair(std::string_view text) {
+  const std::size_t comma = text.find(',');
+  if (comma == std::string_view::npos) return std::nullopt;
+  const auto a = to_number(text.substr(0, comma)), b = to_number(text.substr(comma + 1));
+  if (!a || !b) return std::nullopt;
+  return std::pair{*a, *b};
+}
+
+// The input of the function, one sample, as one vector.
+Tensor flat_input(const Question& question, const std::string& path, double scale) {
+  const auto arrays = read_arrays(path);
+  const Graph& graph = question.selected.graph;
+  std::vector<double> all;
+  if (!question.selected.from.empty()) {
+    if (arrays.size() != 1)
+      throw Error(ErrorCode::kUsage, fmt::format("{}: expected one array", path));
+    for (Index i = 0; i < arrays[0].tensor.size(); ++i)
+      all.push_back(arrays[0].tensor.at(i) * scale);
+  } else {
+    const Samples samples = match_samples(question.model, arrays, scale);
+    if (samples.count != 1) {
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("{}: holds {} samples; give one", path, samples.count));
+    }
+    for (const Tensor& tensor : samples.for_graph(graph)) {
+      if (!is_floating(tensor.type())) continue;
+      all.insert(all.end(), tensor.doubles().begin(), tensor.doubles().end());
+    }
+  }
+  if (static_cast<Index>(all.size()) != input_size(graph)) {
+    throw Error(ErrorCode::kShape, fmt::format("{}: {} entries, the function takes {}", path,
+                                               all.size(), input_size(graph)));
+  }
+  for (const double entry : all) {
+    if (!std::isfinite(entry))
+      throw Error(ErrorCode::kBadFile, fmt::format("{}: holds {}", path, entry));
+  }
+  return Tensor::vector(std::move(all));
+}
+
+Box read_box(const Question& question, const std::string& text) {
+  const Index size = input_size(question.selected.graph);
+  Box box;
+  if (const auto ends = to_pair(text)) {
+    box.lower = Tensor::vector(std::vector<double>(static_cast<std::size_t>(size), ends->first));
+    box.upper = Tensor::vector(std::vector<double>(static_cast<std::size_t>(size), ends->second));
+  } else {
+    box.lower = read_array(text + ":lo").cast(ElementType::kFloat64);
+    box.upper = read_array(text + ":hi").cast(ElementType::kFloat64);
+  }
+  if (box.lower.size() != size || box.upper.size() != size) {
+    throw Error(ErrorCode::kShape,
+                fmt::format("--box {}: 'lo' and 'hi' need {} entries each", text, size));
+  }
+  box.lower = box.lower.reshaped({size});
+  box.upper = box.upper.reshaped({size});
+  for (Index i = 0; i < size; ++i) {
+    if (!(box.lower.at(i) <= box.upper.at(i))) {
+      throw Error(ErrorCode::kUsage, fmt::format("--box {}: entry {} has lo {} above hi {}", text,
+                                                 i, box.lower.at(i), box.upper.at(i)));
+    }
+  }
+  return box;
+}
+
+void read_domain(const QueryFlags& flags, Question& question) {
+  const double scale = parse_scale(flags.scale);
+  if (flags.at.empty() != flags.radius.empty()) {
+    throw Error(ErrorCode::kUsage, "--at and --radius belong together");
+  }
+  if (!flags.at.empty()) {
+    const Norm norm = flags.ball.empty() ? question.norms.in : parse_norms(flags.ball).in;
+    question.domain.ball = Ball{flat_input(question, flags.at, scale), 0, norm};
+    question.radii = flags.radius;
+    std::ranges::sort(question.radii);
+    for (const double radius : question.radii) {
+      if (!(radius >= 0) || std::isinf(radius))
+        throw Error(ErrorCode::kUsage, fmt::format("--radius {}: not a radius", radius));
+    }
+  }
+  if (!flags.box.empty()) question.domain.box = read_box(question, flags.box);
+}
+
+std::vector<std::pair<Index, Index>> all_pairs(Index count) {
+  std::vector<std::pair<Index, Index>> pairs;
+  for (Index i = 0; i < count; ++i) {
+    for (Index j = i + 1; j < count; ++j) pairs.emplace_back(i, j);
+  }
+  return pairs;
+}
+
+}  // namespace
+
+void QueryFlags::declare(CLI::App& app) {
+  model.declare(app);
+  app.add_option("--norm", norm, "input norm P or input:output P:Q; numbers >= 1 or inf")
+      ->type_name("P[:Q]")
+      ->capture_default_str();
+  app.add_option("--at", at, "centre of a ball: an array with one sample")->type_name("FILE");
+  app.add_option("--radius", radius, "radius of the ball, or several")
+      ->delimiter(',')
+      ->type_name("R,...");
+  app.add_option("--ball", ball, "norm of the ball (default: the input norm)")->type_name("P");
+  app.add_option("--box", box, "box LO,HI for every entry, or .npz with 'lo' and 'hi'")
+      ->type_name("BOX");
+  app.add_option("--output", output, "one output entry, counted from 0")->type_name("I");
+  app.add_option("--margin", margin, "output I minus output J, or 'all' pairs")->type_name("I,J");
+  app.add_option("--from", from, "start at the output of this node")->type_name("NODE");
+  app.add_option("--to", to, "end at this node")->type_name("NODE");
+  app.add_option("--wrt", wrt, "only this input moves")->type_name("INPUT");
+  app.add_flag("--logits", logits, "leave out a final Softmax, LogSoftmax or Sigmoid");
+  app.add_option("--scale", scale, "multiply --at by this, for example 1/255")->type_name("F");
+}
+
+Query Question::query(std::optional<double> radius) const {
+  Query result{&selected.graph, norms, domain};
+  if (result.domain.ball) result.domain.ball->radius = radius.value_or(0);
+  return result;
+}
+
+Question read_question(const QueryFlags& flags) {
+  const NormPair norms = parse_norms(flags.norm);
+  Selection selection{.from = flags.from,
+                      .to = flags.to,
+                      .wrt = flags.wrt,
+                      .logits = flags.logits,
+                      .output = flags.output};
+  if (!flags.margin.empty() && flags.margin != "all") {
+    const auto pair = to_pair(flags.margin);
+    if (!pair || pair->first != std::floor(pair->first) ||
+        pair->second != std::floor(pair->second)) {
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("--margin '{}': expected I,J or all", flags.margin));
+    }
+    selection.margin = {static_cast<Index>(pair->first), static_cast<Index>(pair->second)};
+  }
+  if (flags.output && !flags.margin.empty())
+    throw Error(ErrorCode::kUsage, "--output and --margin exclude each other");
+  OnnxModel model = OnnxModel::read(flags.model.path);
+  model.require_supported();
+  GraphOptions options = flags.model.options();
+  if (!flags.at.empty() && flags.from.empty()) {
+    const Samples samples = match_samples(model, read_arrays(flags.at));
+    options.shapes = samples.options.shapes;
+  }
+  Selected selected = select(model.graph(options), selection);
+  Question question{
+      std::move(model), std::move(options), selection, std::move(selected), norms, {}, {}, {}};
+  const ValueType& out = question.selected.graph.value(question.selected.graph.outputs()[0]).type;
+  if (flags.margin == "all") question.margins = all_pairs(element_count(out.shape));
+  if (element_count(out.shape) == 1)
+    question.norms.out = question.norms.in;  // |y| is every norm of a number
+  read_domain(flags, question);
+  return question;
+}
+
+Statement Question::statement(std::optional<double> radius) const {
+  return {.model_sha256 = model.sha256(),
+          .options = options,
+          .selection = selection,
+          .from = selected.from,
+          .norms = norms,
+          .domain = query(radius).domain};
+}
+
+}  // namespace lipscope::app

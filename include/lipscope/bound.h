@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// The question and its answer: how far can the output move when the input moves by one?
+//
+//   const Query query{.graph = &graph, .norms = parse_norms("2")};
+//   RunContext context;
+//   const Answer answer = find_bracket(query, {}, context);
+//   answer.bracket.upper(Guarantee::kProved)->value
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lipscope/graph.h"
+#include "lipscope/norm.h"
+
+namespace lipscope {
+
+struct Ball {
+  Tensor center;  // all inputs of the graph, flattened one after another
+  double radius = 0;
+  Norm norm = Norm(2);
+};
+
+// Where the input may be: neither means everywhere, both mean their intersection. Boxes, too, hold
+// all inputs flattened one after another.
+struct Domain {
+  std::optional<Box> box;
+  std::optional<Ball> ball;
+  [[nodiscard]] bool everywhere() const { return !box && !ball; }
+};
+
+// The best bounds found, one per guarantee, so that an estimate never pushes out a proof.
+class Bracket {
+ public:
+  // Keeps the bound if it is better than what there is. A NaN, or a proved lower bound above a
+  // proved upper one, is a defect of a method: throws kInternal.
+  void add_lower(Bound bound);
+  void add_upper(Bound bound);
+  // The best bound with at least this guarantee; nothing when there is none.
+  [[nodiscard]] std::optional<Bound> lower(Guarantee at_least) const;
+  [[nodiscard]] std::optional<Bound> upper(Guarantee at_least) const;
+  // upper / lower, rounded up; nothing without both or with a lower bound of zero.
+  [[nodiscard]] std::optional<double> ratio(Guarantee at_least = Guarantee::kProved) const;
+
+ private:
+  void check() const;
+  std::array<std::optional<Bound>, 3> lower_, upper_;
+};
+
+// The norm is over all floating inputs together; the output is the first one, flattened.
+struct Query {
+  const Graph* graph = nullptr;
+  NormPair norms{Norm(2), Norm(2)};
+  Domain domain;
+};
+
+enum class Outcome { kFinished, kTarget, kTimeLimit, kInterrupted };
+[[nodiscard]] std::string_view to_string(Outcome outcome);
+
+// Two points of the domain whose difference quotient is the lower bound.
+struct Witness {
+  std::vector<double> x, y;
+};
+
+// The constants a composition is made of: gain of a node's output 0 with respect to one input.
+struct GainClaim {
+  std::string node;
+  Index input = 0;
+  NormPair norms{Norm(2), Norm(2)};
+  double value = 0;
+};
+
+struct MethodReport {
+  std::string method;
+  std::string side;  // "lower" or "upper"
+  std::optional<Bound> bound;
+  double seconds = 0;
+  std::string skipped;  // why it did not run
+};
+
+// Valid for every outcome, only looser when stopped early.
+struct Answer {
+  Bracket bracket;
+  Outcome outcome = Outcome::kFinished;
+  std::optional<Witness> witness;  // of the best proved lower bound
+  std::vector<GainClaim> gains;    // of the best proved upper bound
+  std::string no_bound;            // where and why there is no finite upper bound
+  std::vector<MethodReport> methods;
+  double seconds = 0;
+};
+
+struct ProgressEvent {
+  std::string_view stage;
+  const Bracket* best = nullptr;
+};
+
+// Everything a run may use; nothing global.
+struct RunContext {
+  std::stop_token stop;
+  std::uint64_t seed = 1;
+  std::function<void(const ProgressEvent&)> progress;
+};
+
+struct Budget {
+  std::chrono::duration<double> time{60};
+  double target_ratio = 1 + 1e-6;
+  std::vector<std::string> methods;  // empty: all that apply
+};
+
+// Runs every method that applies, cheapest first, until the target ratio, the time or a stop
+// request. Throws kUsage for an unknown method name.
+[[nodiscard]] Answer find_bracket(const Query& query, const Budget& budget,
+                                  const RunContext& context);
+
+struct MethodInfo {
+  std::string_view id, side, summary, theory;
+  Guarantee guarantee;
+};
+[[nodiscard]] std::vector<MethodInfo> method_list();
+
+}  // namespace lipscope

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bounds/boxes.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/rounding.h"
+
+namespace lipscope {
+namespace {
+
+Box whole_line(const Shape& shape) {
+  Box box{Tensor::zeros(ElementType::kFloat64, shape), Tensor::zeros(ElementType::kFloat64, shape)};
+  std::ranges::fill(box.lower.doubles(), -kInf);
+  std::ranges::fill(box.upper.doubles(), kInf);
+  return box;
+}
+
+// A NaN end is an end nobody knows.
+void repair(Box& box) {
+  for (double& entry : box.lower.doubles()) entry = std::isnan(entry) ? -kInf : entry;
+  for (double& entry : box.upper.doubles()) entry = std::isnan(entry) ? kInf : entry;
+}
+
+}  // namespace
+
+std::vector<Box> input_boxes(const Graph& graph, const Domain& domain) {
+  std::vector<Box> boxes;
+  std::size_t at = 0;
+  for (const ValueId id : graph.inputs()) {
+    const ValueType& type = graph.value(id).type;
+    Box box = whole_line(type.shape);
+    if (!is_floating(type.type)) {
+      boxes.push_back(Box{});
+      continue;
+    }
+    const auto low = box.lower.doubles(), high = box.upper.doubles();
+    for (std::size_t i = 0; i < low.size(); ++i, ++at) {
+      if (domain.ball) {
+        const double c = domain.ball->center.doubles()[at];
+        low[i] = sub_down(c, domain.ball->radius);
+        high[i] = add_up(c, domain.ball->radius);
+      }
+      if (domain.box) {
+        low[i] = std::max(low[i], domain.box->lower.doubles()[at]);
+        high[i] = std::min(high[i], domain.box->upper.doubles()[at]);
+      }
+    }
+    boxes.push_back(std::move(box));
+  }
+  return boxes;
+}
+
+std::vector<Box> value_boxes(const Graph& graph, std::span<const Box> inputs) {
+  std::vector<Box> boxes(graph.values().size());
+  for (std::size_t v = 0; v < boxes.size(); ++v) {
+    const Value& value = graph.values()[v];
+    if (!value.constant) continue;
+    boxes[v] =
+        is_floating(value.type.type) ? constant_box(value) : Box{*value.constant, *value.constant};
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i) boxes[graph.inputs()[i].index] = inputs[i];
+  for (const Node& node : graph.nodes()) {
+    std::vector<Box> in;
+    bool known = true;
+    for (const ValueId id : node.inputs) {
+      in.push_back(boxes[id.index]);
+      known = known && (is_floating(graph.value(id).type.type) || graph.value(id).constant);
+    }
+    auto range = known ? node.op->range(in) : std::nullopt;
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      const ValueType& type = graph.value(node.outputs[i]).type;
+      if (!is_floating(type.type)) continue;
+      Box& box = boxes[node.outputs[i].index];
+      box = range ? std::move((*range)[i]) : whole_line(type.shape);
+      repair(box);
+    }
+  }
+  return boxes;
+}
+
+Index input_size(const Graph& graph) {
+  Index size = 0;
+  for (const ValueId id : graph.inputs()) {
+    const ValueType& type = graph.value(id).type;
+    if (is_floating(type.type)) size += element_count(type.shape);
+  }
+  return size;
+}
+
+std::vector<Tensor> split_inputs(const Graph& graph, std::span<const double> all) {
+  LIPSCOPE_CHECK(static_cast<Index>(all.size()) == input_size(graph));
+  std::vector<Tensor> inputs;
+  std::size_t at = 0;
+  for (const ValueId id : graph.inputs()) {
+    const ValueType& type = graph.value(id).type;
+    Tensor tensor = Tensor::zeros(type.type, type.shape);
+    if (is_floating(type.type)) {
+      const auto to = tensor.doubles();
+      std::copy_n(all.begin() + static_cast<Index>(at), to.size(), to.begin());
+      at += to.size();
+    }
+    inputs.push_back(std::move(tensor));
+  }
+  return inputs;
+}
+
+}  // namespace lipscope

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Interval propagation: a box for every value of a graph.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "lipscope/bound.h"
+
+namespace lipscope {
+
+// Boxes of the floating graph inputs for a domain: the smallest that hold it.
+[[nodiscard]] std::vector<Box> input_boxes(const Graph& graph, const Domain& domain);
+
+// A box for every value, by value index, that holds its real number for every input in the given
+// boxes; all rounding included. Where an operator offers no range it is the whole line, and for
+// integer values it is empty.
+[[nodiscard]] std::vector<Box> value_boxes(const Graph& graph, std::span<const Box> inputs);
+
+// Entries of all floating inputs together.
+[[nodiscard]] Index input_size(const Graph& graph);
+// One vector split into the graph's inputs; integer inputs are zero.
+[[nodiscard]] std::vector<Tensor> split_inputs(const Graph& graph, std::span<const double> all);
+
+}  // namespace lipscope

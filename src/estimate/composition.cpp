@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "estimate/composition.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "base/rounding.h"
+#include "linalg/operator_norm.h"
+
+namespace lipscope {
+namespace {
+
+// Constants of the map from the inputs to one value: in the input norm and in the output norm.
+struct Constants {
+  double in = 0, out = 0;
+};
+
+class ForwardPass {
+ public:
+  ForwardPass(const Graph& graph, const NormPair& norms, const GainSource& gain)
+      : graph_(graph), norms_(norms), gain_(gain), constants_(graph.values().size()) {}
+
+  Composition run() {
+    start();
+    const std::vector<bool> live = reaches_output();
+    for (const Node& node : graph_.nodes()) {
+      if (std::any_of(node.outputs.begin(), node.outputs.end(),
+                      [&](ValueId id) { return live[id.index]; })) {
+        add(node);
+      }
+    }
+    result_.upper = constants_[graph_.outputs()[0].index].out;
+    if (std::isfinite(result_.upper)) result_.no_bound.clear();
+    return std::move(result_);
+  }
+
+ private:
+  // An input is a block of the whole input vector: its own norm is at most that of the whole.
+  void start() {
+    for (const ValueId id : graph_.inputs()) {
+      const ValueType& type = graph_.value(id).type;
+      if (!is_floating(type.type)) continue;
+      const Index size = element_count(type.shape);
+      constants_[id.index] = {1, norm_equivalence_up(size, norms_.in, norms_.out)};
+      if (size == 0) constants_[id.index] = {0, 0};
+    }
+  }
+
+  std::vector<bool> reaches_output() const {
+    std::vector<bool> live(graph_.values().size());
+    live[graph_.outputs()[0].index] = true;
+    const auto nodes = graph_.nodes();
+    for (std::size_t n = nodes.size(); n-- > 0;) {
+      const bool used = std::any_of(nodes[n].outputs.begin(), nodes[n].outputs.end(),
+                                    [&](ValueId id) { return live[id.index]; });
+      for (const ValueId id : nodes[n].inputs) live[id.index] = live[id.index] || used;
+    }
+    return live;
+  }
+
+  double ask(const Node& node, Index k, const NormPair& norms) {
+    const double value = gain_(node, k, norms);
+    LIPSCOPE_CHECK(value >= 0);
+    result_.gains.push_back({node.name, k, norms, value});
+    return value;
+  }
+
+  void add(const Node& node) {
+    std::vector<Constants> parts;
+    bool infinite = false;
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+      const Constants from = constants_[node.inputs[k].index];
+      if (from.in == 0 && from.out == 0) continue;  // does not depend on the input
+      parts.push_back(through(node, static_cast<Index>(k), from));
+      infinite = infinite || std::isinf(parts.back().out);
+    }
+    if (parts.empty()) return;
+    if (infinite && result_.no_bound.empty()) {
+      result_.no_bound = fmt::format("node '{}': operator {} has no finite constant on its inputs",
+                                     node.name, node.op->name());
+    }
+    const bool disjoint = node.op->inputs_move_disjoint_outputs();
+    Constants total;
+    std::vector<double> in, out;
+    for (const Constants& part : parts) {
+      in.push_back(part.in);
+      out.push_back(part.out);
+    }
+    total.in = disjoint ? pnorm_up(in, norms_.in.p()) : sum_up(in);
+    total.out = disjoint ? pnorm_up(out, norms_.out.p()) : sum_up(out);
+    // Gains are those of output 0; a further output has none of its own.
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      constants_[node.outputs[i].index] = i == 0 ? total : Constants{kInf, kInf};
+    }
+  }
+
+  Constants through(const Node& node, Index k, const Constants& from) {
+    Constants to;
+    const NormPair in_in{norms_.in, norms_.in};
+    to.in = gain_mul_up(ask(node, k, in_in), from.in);
+    if (norms_.in == norms_.out) return {to.in, to.in};
+    const NormPair out_out{norms_.out, norms_.out};
+    to.out = std::min(gain_mul_up(ask(node, k, out_out), from.out),
+                      gain_mul_up(ask(node, k, norms_), from.in));
+    return to;
+  }
+
+  const Graph& graph_;
+  NormPair norms_;
+  const GainSource& gain_;
+  std::vector<Constants> constants_;
+  Composition result_;
+};
+
+double widened(double gain) {
+  const bool few_bits = static_cast<double>(static_cast<float>(gain)) == gain;
+  return few_bits ? gain : mul_up(gain, 1 + 0x1p-40);
+}
+
+}  // namespace
+
+Composition compose(const Graph& graph, const NormPair& norms, const GainSource& gain) {
+  return ForwardPass(graph, norms, gain).run();
+}
+
+GainSource operator_gains(const Graph& graph, std::vector<Box> boxes) {
+  return [&graph, boxes = std::move(boxes)](const Node& node, Index k, const NormPair& norms) {
+    std::vector<Box> in;
+    for (const ValueId id : node.inputs) in.push_back(boxes[id.index]);
+    for (const ValueId id : node.inputs) {
+      const Value& value = graph.value(id);
+      // An integer that depends on the input moves in steps.
+      if (!is_floating(value.type.type) && !value.constant) return kInf;
+    }
+    const auto gain = node.op->gain({norms, in, k});
+    if (!gain || std::isnan(gain->value)) return kInf;
+    return widened(gain->value);
+  };
+}
+
+}  // namespace lipscope

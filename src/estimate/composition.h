@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Composition of gains through a graph. Theory: docs/theory/composition.md.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "lipscope/bound.h"
+
+namespace lipscope {
+
+// Gives the gain of a node's output 0 with respect to input k for a norm pair, rounded upward;
+// infinity when there is none.
+using GainSource = std::function<double(const Node& node, Index k, const NormPair& norms)>;
+
+struct Composition {
+  double upper = 0;
+  std::vector<GainClaim> gains;  // every gain that was asked for
+  std::string no_bound;          // the first node with an infinite gain on a path to the output
+};
+
+// One forward pass [composition-2]: for each value a constant of the map from the inputs to it, in
+// the input norm and in the output norm. Inputs that a node treats alike add up, or combine in the
+// output norm where they move disjoint entries.
+[[nodiscard]] Composition compose(const Graph& graph, const NormPair& norms,
+                                  const GainSource& gain);
+
+// Gains asked of the operators, over boxes for all values. Numerically computed gains are widened
+// by 2^-40 so that a checker on another machine, whose BLAS adds in another order, comes out below.
+[[nodiscard]] GainSource operator_gains(const Graph& graph, std::vector<Box> boxes);
+
+}  // namespace lipscope

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// One file per method in methods/, one word in the list of CMakeLists.txt.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "lipscope/bound.h"
+
+namespace lipscope {
+
+// What a method may look at while it runs. Immutable but for `report`, which may be called at any
+// time from the thread that runs the method.
+struct MethodRun {
+  const Query& query;
+  const RunContext& context;
+  std::chrono::steady_clock::time_point deadline;
+  // Adds what was found so far; the pieces of evidence belong to the bound.
+  std::function<void(Bound, std::optional<Witness>, std::vector<GainClaim>)> report;
+  // A function without a finite constant: the node and why.
+  std::function<void(std::string)> no_bound;
+
+  [[nodiscard]] bool should_stop() const {
+    return context.stop.stop_requested() || std::chrono::steady_clock::now() >= deadline;
+  }
+};
+
+struct Method {
+  MethodInfo info;
+  // Why the method cannot answer the query; empty when it can.
+  std::string (*unsupported)(const Query& query);
+  // Being stopped costs tightness, never validity.
+  void (*run)(const MethodRun& run);
+};
+
+// In the order they run, cheapest first.
+[[nodiscard]] std::span<const Method> methods();
+
+}  // namespace lipscope

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// dag: upper bound from one forward pass over the graph.
+//
+// Needs      any graph; gains of the operators on its paths (infinity where there are none).
+// Gives      upper bound, proved: gains hold on boxes found by interval propagation, sums and
+// products are
+//            rounded upward.
+// Cost       one gain per node input and norm.
+// Certifies  the gains, checked by certify/checker/composition.cpp.
+// Theory     docs/theory/composition.md [composition-2], [composition-3].
+#include "bounds/boxes.h"
+#include "estimate/composition.h"
+#include "estimate/method.h"
+
+namespace lipscope {
+namespace {
+
+std::string unsupported(const Query&) { return {}; }
+
+void run(const MethodRun& run) {
+  const Graph& graph = *run.query.graph;
+  const auto boxes = value_boxes(graph, input_boxes(graph, run.query.domain));
+  const Composition composed = compose(graph, run.query.norms, operator_gains(graph, boxes));
+  run.report({composed.upper, Guarantee::kProved, "dag"}, {}, composed.gains);
+  if (!composed.no_bound.empty()) run.no_bound(composed.no_bound);
+}
+
+}  // namespace
+
+std::vector<Method> method_dag() {
+  return {{.info = {.id = "dag",
+                    .side = "upper",
+                    .summary = "gains composed over the graph, with sums and concatenations",
+                    .theory = "composition-2",
+                    .guarantee = Guarantee::kProved},
+           .unsupported = unsupported,
+           .run = run}};
+}
+
+}  // namespace lipscope

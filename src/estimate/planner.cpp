@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs the methods that apply, cheapest first, and keeps the best of each side.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "estimate/method.h"
+#include "lipscope/error.h"
+
+namespace lipscope {
+
+std::vector<Method> make_method_table();  // generated from the list in CMakeLists.txt
+
+std::span<const Method> methods() {
+  static const std::vector<Method> table = make_method_table();
+  return table;
+}
+
+std::vector<MethodInfo> method_list() {
+  std::vector<MethodInfo> list;
+  for (const Method& method : methods()) list.push_back(method.info);
+  return list;
+}
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+void check_names(const std::vector<std::string>& wanted) {
+  std::vector<std::string_view> known;
+  for (const Method& method : methods()) known.push_back(method.info.id);
+  for (const std::string& name : wanted) {
+    if (std::ranges::find(known, name) == known.end()) {
+      throw Error(ErrorCode::kUsage, fmt::format("there is no method '{}'; there are {}", name,
+                                                 fmt::join(known, ", ")));
+    }
+  }
+}
+
+class Plan {
+ public:
+  Plan(const Query& query, const Budget& budget, const RunContext& context)
+      : query_(query),
+        budget_(budget),
+        context_(context),
+        start_(Clock::now()),
+        deadline_(start_ + std::chrono::duration_cast<Clock::duration>(budget.time)) {}
+
+  Answer run() {
+    for (const Method& method : methods()) {
+      MethodReport report{.method = std::string(method.info.id),
+                          .side = std::string(method.info.side)};
+      report.skipped = reason_to_skip(method);
+      if (report.skipped.empty()) run_one(method, report);
+      answer_.methods.push_back(std::move(report));
+    }
+    answer_.outcome = reached_target()                 ? Outcome::kTarget
+                      : context_.stop.stop_requested() ? Outcome::kInterrupted
+                      : Clock::now() >= deadline_      ? Outcome::kTimeLimit
+                                                       : Outcome::kFinished;
+    answer_.seconds = since(start_);
+    return std::move(answer_);
+  }
+
+ private:
+  bool reached_target() const {
+    const auto ratio = answer_.bracket.ratio();
+    return ratio && *ratio <= budget_.target_ratio;
+  }
+
+  std::string reason_to_skip(const Method& method) const {
+    const auto& wanted = budget_.methods;
+    if (!wanted.empty() && std::ranges::find(wanted, method.info.id) == wanted.end())
+      return "not asked for";
+    if (std::string reason = method.unsupported(query_); !reason.empty()) return reason;
+    if (reached_target()) return "the target ratio was reached before";
+    if (context_.stop.stop_requested()) return "interrupted before";
+    if (Clock::now() >= deadline_) return "the time was up before";
+    return {};
+  }
+
+  void run_one(const Method& method, MethodReport& report) {
+    const auto start = Clock::now();
+    const bool lower = method.info.side == "lower";
+    if (context_.progress) context_.progress({method.info.id, &answer_.bracket});
+    const MethodRun run{
+        .query = query_,
+        .context = context_,
+        .deadline = deadline_,
+        .report =
+            [&](Bound bound, std::optional<Witness> witness, std::vector<GainClaim> gains) {
+              const bool better = !report.bound || (lower ? bound.value > report.bound->value
+                                                          : bound.value < report.bound->value);
+              if (better) report.bound = bound;
+              keep(lower, bound, std::move(witness), std::move(gains));
+              if (context_.progress) context_.progress({method.info.id, &answer_.bracket});
+            },
+        .no_bound =
+            [&](std::string why) {
+              if (answer_.no_bound.empty()) answer_.no_bound = std::move(why);
+            }};
+    method.run(run);
+    report.seconds = since(start);
+  }
+
+  void keep(bool lower, const Bound& bound, std::optional<Witness> witness,
+            std::vector<GainClaim> gains) {
+    Bracket& bracket = answer_.bracket;
+    if (lower) {
+      const auto held = bracket.lower(Guarantee::kProved);
+      if (bound.guarantee == Guarantee::kProved && (!held || bound.value > held->value))
+        answer_.witness = std::move(witness);
+      bracket.add_lower(bound);
+    } else {
+      const auto held = bracket.upper(Guarantee::kProved);
+      if (bound.guarantee == Guarantee::kProved && (!held || bound.value < held->value))
+        answer_.gains = std::move(gains);
+      bracket.add_upper(bound);
+    }
+  }
+
+  const Query& query_;
+  const Budget& budget_;
+  const RunContext& context_;
+  Clock::time_point start_, deadline_;
+  Answer answer_;
+};
+
+}  // namespace
+
+Answer find_bracket(const Query& query, const Budget& budget, const RunContext& context) {
+  check_names(budget.methods);
+  if (query.graph->outputs().empty() ||
+      !is_floating(query.graph->value(query.graph->outputs()[0]).type.type)) {
+    throw Error(ErrorCode::kUnsupported, "the output is not a floating tensor");
+  }
+  return Plan(query, budget, context).run();
+}
+
+}  // namespace lipscope

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// One group of a zero-padded convolution as a NormMap. Rows and columns fall into few classes: the
+// taps of a position are the product of the taps each axis sees [norms-9].
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <vector>
+
+#include "base/rounding.h"
+#include "linalg/conv_taps.h"
+#include "linalg/definite.h"
+#include "linalg/norm_map.h"
+
+namespace lipscope {
+namespace {
+
+class ConvMap final : public NormMap {
+ public:
+  ConvMap(const ConvShape& shape, const double* weights, const double* radius)
+      : NormMap(shape.y_size(), shape.x_size()),
+        shape_(shape),
+        weights_(weights),
+        radius_(radius),
+        sizes_(static_cast<std::size_t>(shape.w_size())) {
+    line_magnitudes(Toward::kUp, shape.w_size(), weights, radius, sizes_.data());
+  }
+
+  std::vector<double> norms(Lines lines, Toward toward, double p) const override;
+  void apply(bool adjoint, const double* x, double* y) const override {
+    product(adjoint, weights_, x, y);
+  }
+  void magnitude_up(bool adjoint, const double* x, double* y) const override {
+    product(adjoint, sizes_.data(), x, y);
+    inflate_sums(y, adjoint ? cols() : rows(), terms(adjoint));
+  }
+  void image_down(const double* x, double* y) const override;
+  SpectralUpper spectral(const NormEffort& effort) const override;
+
+ private:
+  void product(bool adjoint, const double* w, const double* x, double* y) const {
+    adjoint ? conv_adjoint_input(shape_, x, w, y) : conv_forward(shape_, x, w, nullptr, y);
+  }
+  // Roundings one term of an output entry can meet, besides its product.
+  Index terms(bool adjoint) const {
+    return (adjoint ? shape_.out_channels : shape_.in_channels) * shape_.kernel_size() +
+           shape_.kernel_size() + 2;
+  }
+
+  ConvShape shape_;
+  const double *weights_, *radius_;
+  std::vector<double> sizes_;  // |w| + radius, up
+};
+
+std::vector<double> ConvMap::norms(Lines lines, Toward toward, double p) const {
+  const bool by_row = lines == Lines::kRows;
+  const Index channels = by_row ? shape_.out_channels : shape_.in_channels;
+  const Index others = by_row ? shape_.in_channels : shape_.out_channels;
+  const Index taps = shape_.kernel_size(),
+              positions = by_row ? shape_.output_size() : shape_.input_size();
+  std::vector<double> size(sizes_.size());
+  line_magnitudes(toward, shape_.w_size(), weights_, radius_, size.data());
+  std::vector<double> out(static_cast<std::size_t>(channels * positions)), line;
+  const TapLists lists(shape_, by_row);
+  std::map<std::vector<Index>, std::vector<double>> known;  // norms per channel of a set of taps
+  for (Index at = 0; at < positions; ++at) {
+    std::vector<Index> seen;
+    lists.for_each(at, [&](Index, Index tap) { seen.push_back(tap); });
+    std::vector<double>& per_channel = known[seen];
+    if (per_channel.empty()) {
+      for (Index c = 0; c < channels; ++c) {
+        line.clear();
+        for (Index o = 0; o < others; ++o) {
+          const Index from = ((by_row ? c : o) * shape_.in_channels + (by_row ? o : c)) * taps;
+          for (const Index tap : seen) line.push_back(size[from + tap]);
+        }
+        per_channel.push_back(line_norm(toward, line, p));
+      }
+    }
+    for (Index c = 0; c < channels; ++c) out[c * positions + at] = per_channel[c];
+  }
+  return out;
+}
+
+void ConvMap::image_down(const double* x, double* y) const {
+  std::vector<double> size(static_cast<std::size_t>(cols()));
+  for (Index i = 0; i < cols(); ++i) size[i] = std::fabs(x[i]);
+  std::vector<double> weight(sizes_.size()), bound(static_cast<std::size_t>(rows()));
+  std::vector<double> spread(static_cast<std::size_t>(rows()));
+  for (std::size_t i = 0; i < weight.size(); ++i) weight[i] = std::fabs(weights_[i]);
+  product(false, weights_, x, y);
+  product(false, weight.data(), size.data(), bound.data());
+  inflate_sums(bound.data(), rows(), terms(false));
+  if (radius_ != nullptr) {
+    product(false, radius_, size.data(), spread.data());
+    inflate_sums(spread.data(), rows(), terms(false));
+  }
+  const double gamma = gamma_up(static_cast<std::size_t>(terms(false)));
+  const double tiny = static_cast<double>(terms(false)) * kMinSubnormal;
+  for (Index i = 0; i < rows(); ++i) {
+    const double error = add_up(add_up(mul_up(gamma, bound[i]), tiny), spread[i]);
+    const double value = sub_down(std::fabs(y[i]), error);
+    y[i] = value > 0 ? value : 0;
+  }
+}
+
+SpectralUpper ConvMap::spectral(const NormEffort& effort) const {
+  SpectralUpper result = conv_gram_spectral(shape_, weights_, effort);
+  const bool exact = result.upper < kInf;
+  if (!exact) {
+    SpectralUpper fourier = fourier_spectral(shape_, weights_, effort);
+    SpectralUpper kernel = kernel_spectral(shape_, weights_, effort);
+    result = fourier.upper <= kernel.upper ? std::move(fourier) : std::move(kernel);
+    if (result.vector.empty()) result.vector = std::move(fourier.vector);
+  }
+  if (radius_ != nullptr && result.upper < kInf) {
+    result.upper = add_up(result.upper, cheap_spectral(ConvMap(shape_, radius_, nullptr)).upper);
+  }
+  if (exact || !effort.want_lower) return result;
+  // The Fourier bound is some 1e-3 wide: no need for more digits below.
+  std::vector<double> image(static_cast<std::size_t>(rows()));
+  const auto multiply = [&](const double* x, double* y) {
+    apply(false, x, image.data());
+    apply(true, image.data(), y);
+  };
+  const Index memory = Index{1} << 24;
+  const int steps = static_cast<int>(std::clamp<Index>(memory / std::max<Index>(cols(), 1), 4, 30));
+  result.vector = lanczos(cols(), multiply, std::move(result.vector), 5e-4, steps).vector;
+  return result;
+}
+
+}  // namespace
+
+std::unique_ptr<NormMap> conv_map(const ConvShape& shape, const double* weights,
+                                  const double* radius) {
+  return std::make_unique<ConvMap>(shape, weights, radius);
+}
+
+}  // namespace lipscope

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bounds for any pair of norms, from what a NormMap offers.
+#include <algorithm>
+#include <cmath>
+
+#include "base/interval.h"
+#include "base/rounding.h"
+#include "linalg/definite.h"
+#include "linalg/norm_map.h"
+
+namespace lipscope {
+namespace {
+
+struct Upper {
+  double value = kInf;
+  std::string_view how = "none";
+  void consider(double candidate, std::string_view label) {
+    if (candidate < value) {
+      value = candidate;
+      how = label;
+    }
+  }
+};
+
+std::vector<double> vector_of(Index n, double value = 0) {
+  return std::vector<double>(static_cast<std::size_t>(n), value);
+}
+
+Interval clamp01(const Interval& x) {
+  return {std::clamp(x.lo, 0.0, 1.0), std::clamp(x.hi, 0.0, 1.0)};
+}
+
+// ||A||_{1 -> 1/b} for the largest member b of the interval.
+double norm_from_one_up(const NormMap& map, const Interval& b) {
+  const double q = b.hi == 0 ? kInf : std::max(div_down(1, b.hi), 1.0);
+  return largest(map.norms(Lines::kColumns, Toward::kUp, q));
+}
+// ||A||_{1/a -> inf}, for the smallest member a.
+double norm_to_infinity_up(const NormMap& map, const Interval& a) {
+  const double rest = sub_up(1, a.lo);
+  const double dual = rest == 0 ? kInf : std::max(div_down(1, rest), 1.0);
+  return largest(map.norms(Lines::kRows, Toward::kUp, dual));
+}
+
+// x^(1 - theta) y^theta.
+double between_up(double x, double y, const Interval& theta) {
+  return gain_mul_up(pow(point(x), 1.0 - theta).hi, pow(point(y), theta).hi);
+}
+
+// Riesz-Thorin for p <= q [norms-8]: the segment from (1/2, 1/2), and segments between the edges.
+void interpolate(const NormMap& map, double p, double q, double spectral, Upper& best) {
+  static constexpr std::string_view kHow = "interpolation [norms-8]";
+  const Interval a = reciprocal(p), b = reciprocal(q), half = point(0.5);
+  if (p == q) {
+    const double one = norm_from_one_up(map, point(1)), inf = norm_to_infinity_up(map, point(0));
+    best.consider(between_up(inf, one, a), kHow);
+    if (p < 2) best.consider(between_up(spectral, one, clamp01(2.0 * a - 1.0)), kHow);
+    if (p > 2) best.consider(between_up(spectral, inf, clamp01(1.0 - 2.0 * a)), kHow);
+    return;
+  }
+  if ((a + b).lo >= 1) {
+    const Interval theta = clamp01(2.0 * a - 1.0);
+    const double edge = norm_from_one_up(map, clamp01(half + (b - half) / theta));
+    best.consider(between_up(spectral, edge, theta), kHow);
+  } else if ((a + b).hi <= 1) {
+    const Interval theta = clamp01(1.0 - 2.0 * b);
+    const double edge = norm_to_infinity_up(map, clamp01(half + (a - half) / theta));
+    best.consider(between_up(spectral, edge, theta), kHow);
+  } else if (const double wider = p * (1 + 0x1p-48); wider < q) {
+    return interpolate(map, wider, q, spectral, best);  // the norm grows with p
+  }
+  if (!(b.hi < a.lo)) return;
+  for (int i = 0; i <= 4; ++i) {
+    const double theta = std::clamp(b.hi + (a.lo - b.hi) * i / 4, b.hi, a.lo);
+    if (!(theta > 0 && theta < 1)) continue;
+    const double one = norm_from_one_up(map, clamp01(b / theta));
+    const double inf = norm_to_infinity_up(map, clamp01((a - theta) / (1.0 - point(theta))));
+    best.consider(between_up(inf, one, point(theta)), kHow);
+  }
+}
+
+// (s / max s)^e, and max s.
+double normalised_power_up(std::vector<double>& s, double e_down) {
+  const double top = largest(s);
+  if (!(top > 0) || !(top < kInf)) return top;
+  for (double& value : s) value = pow_up(std::min(div_up(value, top), 1.0), e_down);
+  return top;
+}
+
+// Generalised Schur test on |C| + R (or its adjoint) [norms-4], 1 <= q < inf; the weights u follow
+// the nonlinear power method.
+double schur_up(const NormMap& map, bool adjoint, double p, double q, int steps) {
+  const Index rows = adjoint ? map.cols() : map.rows(), cols = adjoint ? map.rows() : map.cols();
+  const double e_down = sub_down(q, 1), e_up = sub_up(q, 1);
+  const double r = p <= q ? kInf : p == kInf ? 1 : (point(p) / (point(p) - q)).lo;
+  const Interval one_over_q = reciprocal(q);
+  const double growth = std::max(p, q);
+  std::vector<double> u = vector_of(cols, 1), s = vector_of(rows), t = vector_of(cols), d = t;
+  double best = kInf;
+  for (int step = 0; step < steps; ++step) {
+    map.magnitude_up(adjoint, u.data(), s.data());
+    const double top = normalised_power_up(s, e_down);
+    if (top == 0) return 0;
+    map.magnitude_up(!adjoint, s.data(), t.data());
+    for (std::size_t j = 0; j < t.size(); ++j) {
+      d[j] = t[j] == 0 ? 0 : div_up(t[j], std::max(pow_down(u[j], e_up), 0.0));
+    }
+    const double middle = pow(point(pnorm_up(d, std::max(r, 1.0))), one_over_q).hi;
+    const double bound = gain_mul_up(pow(point(top), 1.0 - one_over_q).hi, middle);
+    if (bound < best) best = bound;
+    const double scale = largest(t);
+    if (growth == kInf || growth == 1 || !(scale > 0) || !(scale < kInf)) break;
+    for (std::size_t j = 0; j < t.size(); ++j) {
+      u[j] = std::clamp(std::pow(t[j] / scale, 1 / (growth - 1)), 1e-16, 1.0);
+    }
+  }
+  return best;
+}
+
+double both_schur_up(const NormMap& map, double p, double q, int steps) {
+  const Interval p_dual = dual_exponent(p), q_dual = dual_exponent(q);
+  return std::min(schur_up(map, false, p, q, steps),
+                  schur_up(map, true, q_dual.hi, p_dual.lo, steps));
+}
+
+// p -> p, 1 < p < inf.
+Upper diagonal_upper(const NormMap& map, double p, double spectral) {
+  Upper best;
+  if (p == 2) {
+    best.consider(spectral, "spectral norm");
+    return best;
+  }
+  interpolate(map, p, p, spectral, best);
+  best.consider(both_schur_up(map, p, p, 4), "Schur test [norms-4]");
+  return best;
+}
+
+Upper general_upper(const NormMap& map, double p, double q, double spectral) {
+  Upper best;
+  const Norm in(p), out(q), two(2);
+  const Interval p_dual = dual_exponent(p);
+  best.consider(pnorm_up(map.norms(Lines::kRows, Toward::kUp, p_dual.lo), q),
+                "row norms [norms-3]");
+  best.consider(pnorm_up(map.norms(Lines::kColumns, Toward::kUp, q), p_dual.lo),
+                "column norms [norms-3]");
+  best.consider(both_schur_up(map, p, q, 6), "Schur test [norms-4]");
+  best.consider(gain_mul_up(gain_mul_up(norm_equivalence_up(map.cols(), in, two), spectral),
+                            norm_equivalence_up(map.rows(), two, out)),
+                "spectral norm and norm equivalence [norms-3]");
+  if (p <= q) {
+    interpolate(map, p, q, spectral, best);
+    return best;
+  }
+  for (const double r : {p, q}) {
+    if (r == kInf || r == 1 || r == 2) continue;
+    const double middle = diagonal_upper(map, r, spectral).value;
+    best.consider(gain_mul_up(gain_mul_up(norm_equivalence_up(map.cols(), in, Norm(r)), middle),
+                              norm_equivalence_up(map.rows(), Norm(r), out)),
+                  "interpolation and norm equivalence [norms-8]");
+  }
+  if (q == 1) {
+    const double one = norm_from_one_up(map, point(1));
+    best.consider(gain_mul_up(norm_equivalence_up(map.cols(), in, Norm(1)), one),
+                  "column norms and norm equivalence [norms-3]");
+  }
+  return best;
+}
+
+}  // namespace
+
+SpectralUpper cheap_spectral(const NormMap& map) {
+  Upper best;
+  const std::vector<double> rows = map.norms(Lines::kRows, Toward::kUp, 2);
+  best.consider(pnorm_up(rows, 2), "Frobenius norm [norms-3]");
+  const double one = largest(map.norms(Lines::kColumns, Toward::kUp, 1));
+  const double inf = largest(map.norms(Lines::kRows, Toward::kUp, 1));
+  best.consider(gain_mul_up(sqrt_up(one), sqrt_up(inf)), "row and column sums [norms-8]");
+  best.consider(both_schur_up(map, 2, 2, 4), "Schur test [norms-4]");
+  return {best.value, best.how, {}};
+}
+
+NormBracket bracket_of(const NormMap& map, const NormPair& norms, const NormEffort& effort) {
+  if (map.rows() == 0 || map.cols() == 0) return {0, 0, "empty map"};
+  // All norms agree on R.
+  const double p = map.cols() == 1 ? 1 : norms.in.p(), q = map.rows() == 1 ? kInf : norms.out.p();
+  if (p == 1) {
+    return {largest(map.norms(Lines::kColumns, Toward::kDown, q)),
+            largest(map.norms(Lines::kColumns, Toward::kUp, q)), "column norms [norms-1]"};
+  }
+  if (q == kInf) {
+    const Interval dual = dual_exponent(p);
+    return {largest(map.norms(Lines::kRows, Toward::kDown, dual.hi)),
+            largest(map.norms(Lines::kRows, Toward::kUp, dual.lo)), "row norms [norms-1]"};
+  }
+  SpectralUpper spectral = map.spectral(effort);
+  if (!(spectral.upper < kInf)) {
+    SpectralUpper cheap = cheap_spectral(map);
+    spectral.upper = cheap.upper;
+    spectral.how = cheap.how;
+  }
+  NormBracket out{0, spectral.upper, spectral.how};
+  if (p != 2 || q != 2) {
+    const Upper upper = general_upper(map, p, q, spectral.upper);
+    out.upper = upper.value;
+    out.how = upper.how;
+    if (effort.want_lower) out.lower = general_lower(map, p, q, spectral.vector);
+    return out;
+  }
+  if (!effort.want_lower) return out;
+  if (spectral.vector.empty()) {
+    std::vector<double> image = vector_of(map.rows());
+    const auto multiply = [&](const double* x, double* y) {
+      map.apply(false, x, image.data());
+      map.apply(true, image.data(), y);
+    };
+    spectral.vector = lanczos(map.cols(), multiply, {}, 1e-6, 60).vector;
+  }
+  if (!spectral.vector.empty()) out.lower = quotient_down(map, {Norm(2), Norm(2)}, spectral.vector);
+  return out;
+}
+
+}  // namespace lipscope

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/bilinear_range.h"
+
+#include <algorithm>
+#include <cfloat>
+
+#include "base/interval.h"
+
+namespace lipscope {
+namespace {
+
+using Vector = std::vector<double>;
+
+template <class F>
+Vector mapped(const BoundsView& x, F&& f) {
+  Vector result(x.lower.size());
+  for (std::size_t i = 0; i < result.size(); ++i) result[i] = f(x.lower[i], x.upper[i]);
+  return result;
+}
+
+bool any(const Vector& x) {
+  return std::any_of(x.begin(), x.end(), [](double v) { return v != 0; });
+}
+
+bool is_bounded(const BoundsView& x) {
+  const auto finite = [](double v) { return std::isfinite(v); };
+  return std::all_of(x.lower.begin(), x.lower.end(), finite) &&
+         std::all_of(x.upper.begin(), x.upper.end(), finite);
+}
+
+// Each unbounded side replaced by the other end, or by 0. An infinite constant counts as beyond the
+// largest double.
+Bounds without_infinities(const BoundsView& x) {
+  const auto finite = [](double v, double other) {
+    if (std::isfinite(v)) return v;
+    if (std::isfinite(other)) return other;
+    return v != other ? 0 : (v > 0 ? kMaxDouble : -kMaxDouble);
+  };
+  return {mapped(x, [&](double l, double u) { return finite(l, u); }),
+          mapped(x, [&](double l, double u) { return finite(u, l); })};
+}
+
+double smallest_nonzero(const Vector& x, double best = kInf) {
+  for (const double v : x) {
+    if (v != 0 && std::fabs(v) < best) best = std::fabs(v);
+  }
+  return best;
+}
+
+class Evaluator {
+ public:
+  explicit Evaluator(const BilinearMap& map)
+      : map_(map),
+        gamma_(gamma_up(static_cast<std::size_t>(map.roundings))),
+        inflate_(gamma_ < 0.5 ? div_up(1, sub_down(1, gamma_)) : kInf) {}
+
+  [[nodiscard]] Vector apply(const Vector& a, const Vector& b) const {
+    Vector out(static_cast<std::size_t>(map_.size));
+    map_.apply(a.data(), b.data(), out.data());
+    return out;
+  }
+
+  // Midpoints and radii.
+  [[nodiscard]] Bounds centred(const Bounds& a, const Bounds& b) const {
+    const Parts pa(a), pb(b);
+    const bool b_has_radius = any(pb.radius);
+    const Vector centre = apply(pa.middle, pb.middle), size = absolute(pb.middle);
+    Vector slack(pa.middle.size()), magnitude(pa.middle.size());
+    for (std::size_t i = 0; i < slack.size(); ++i) {
+      const double m = std::fabs(pa.middle[i]), r = pa.radius[i];
+      slack[i] = add_up(mul_up(gamma_, m), r);
+      magnitude[i] = add_up(m, r);
+    }
+    const double eta = lost_to_underflow(smallest_nonzero(slack, smallest_nonzero(pa.middle)),
+                                         smallest_nonzero(pb.radius, smallest_nonzero(pb.middle)));
+    const Vector first = apply(slack, size);
+    const Vector second = b_has_radius ? apply(magnitude, pb.radius) : Vector(first.size());
+    Bounds result{centre, centre};
+    for (std::size_t i = 0; i < centre.size(); ++i) {
+      const double sum = add_up(add_up(first[i], second[i]), 2 * eta);
+      const double error = add_up(gain_mul_up(sum, inflate_), eta);
+      const bool known = std::isfinite(centre[i]) && std::isfinite(error);
+      result.lower[i] = known ? sub_down(centre[i], error) : -kInf;
+      result.upper[i] = known ? add_up(centre[i], error) : kInf;
+    }
+    return result;
+  }
+
+  // Positive and negative parts: keeps signs where both factors are wide.
+  void refine_by_signs(const Bounds& a, const Bounds& b, Bounds& result) const {
+    const Signs sa(a), sb(b);
+    const double eta = lost_to_underflow(smallest_nonzero(a.lower, smallest_nonzero(a.upper)),
+                                         smallest_nonzero(b.lower, smallest_nonzero(b.upper)));
+    const auto up = [&](double v) { return gain_mul_up(add_up(v, eta), inflate_); };
+    const auto down = [&](double v) {
+      return std::max(0.0, div_down(sub_down(v, eta), add_up(1, gamma_)));
+    };
+    const Vector ll = apply(sa.lower_plus, sb.lower_plus),
+                 uu = apply(sa.upper_minus, sb.upper_minus);
+    const Vector ul = apply(sa.upper_plus, sb.lower_minus),
+                 lu = apply(sa.lower_minus, sb.upper_plus);
+    for (std::size_t i = 0; i < ll.size(); ++i) {
+      if (!std::isfinite(ll[i]) || !std::isfinite(uu[i])) continue;
+      const double bound =
+          sub_down(add_down(down(ll[i]), down(uu[i])), add_up(up(ul[i]), up(lu[i])));
+      if (bound > result.lower[i]) result.lower[i] = bound;
+    }
+    const Vector pp = apply(sa.upper_plus, sb.upper_plus),
+                 mm = apply(sa.lower_minus, sb.lower_minus);
+    const Vector mp = apply(sa.upper_minus, sb.lower_plus),
+                 pm = apply(sa.lower_plus, sb.upper_minus);
+    for (std::size_t i = 0; i < pp.size(); ++i) {
+      if (!std::isfinite(mp[i]) || !std::isfinite(pm[i])) continue;
+      const double bound = sub_up(add_up(up(pp[i]), up(mm[i])), add_down(down(mp[i]), down(pm[i])));
+      if (bound < result.upper[i]) result.upper[i] = bound;
+    }
+  }
+
+  // Entries with a term that is unbounded.
+  void mark_infinite(const BoundsView& a, const BoundsView& b, Bounds& result) const {
+    const Infinities fa(a), fb(b);
+    const auto mark = [&](const Vector& x, const Vector& y, Vector& ends, double value) {
+      if (!any(x) || !any(y)) return;
+      const Vector hits = apply(x, y);
+      for (std::size_t i = 0; i < hits.size(); ++i) {
+        if (hits[i] != 0) ends[i] = value;
+      }
+    };
+    mark(fa.upper, fb.positive, result.upper, kInf);
+    mark(fa.lower, fb.negative, result.upper, kInf);
+    mark(fa.positive, fb.upper, result.upper, kInf);
+    mark(fa.negative, fb.lower, result.upper, kInf);
+    mark(fa.upper, fb.negative, result.lower, -kInf);
+    mark(fa.lower, fb.positive, result.lower, -kInf);
+    mark(fa.negative, fb.upper, result.lower, -kInf);
+    mark(fa.positive, fb.lower, result.lower, -kInf);
+  }
+
+ private:
+  struct Parts {
+    Vector middle, radius;
+    explicit Parts(const Bounds& x)
+        : middle(mapped(BoundsView(x),
+                        [](double l, double u) {
+                          return midpoint({l, u});
+                        })),
+          radius(mapped(BoundsView(x), [](double l, double u) {
+            return radius_up({l, u});
+          })) {}
+  };
+  struct Signs {
+    Vector lower_plus, lower_minus, upper_plus, upper_minus;
+    explicit Signs(const Bounds& x)
+        : lower_plus(mapped(BoundsView(x), [](double l, double) { return l > 0 ? l : 0; })),
+          lower_minus(mapped(BoundsView(x), [](double l, double) { return l < 0 ? -l : 0; })),
+          upper_plus(mapped(BoundsView(x), [](double, double u) { return u > 0 ? u : 0; })),
+          upper_minus(mapped(BoundsView(x), [](double, double u) { return u < 0 ? -u : 0; })) {}
+  };
+  struct Infinities {
+    Vector lower, upper, negative, positive;  // 0 or 1
+    explicit Infinities(const BoundsView& x)
+        : lower(mapped(x, [](double l, double) { return l == -kInf ? 1.0 : 0.0; })),
+          upper(mapped(x, [](double, double u) { return u == kInf ? 1.0 : 0.0; })),
+          negative(mapped(x, [](double l, double) { return l < 0 ? 1.0 : 0.0; })),
+          positive(mapped(x, [](double, double u) { return u > 0 ? 1.0 : 0.0; })) {}
+  };
+
+  static Vector absolute(Vector x) {
+    for (double& v : x) v = std::fabs(v);
+    return x;
+  }
+
+  // What the products of an entry may lose to underflow in all.
+  [[nodiscard]] double lost_to_underflow(double smallest_a, double smallest_b) const {
+    if (map_.exact_products || mul_down(smallest_a, smallest_b) >= DBL_MIN) return 0;
+    return mul_up(static_cast<double>(map_.roundings + 1), kMinSubnormal);
+  }
+
+  const BilinearMap& map_;
+  double gamma_, inflate_;
+};
+
+}  // namespace
+
+Bounds bilinear_range(const BilinearMap& map, const BoundsView& a, const BoundsView& b) {
+  const Evaluator evaluator(map);
+  const bool bounded = is_bounded(a) && is_bounded(b);
+  const Bounds fa = without_infinities(a), fb = without_infinities(b);
+  Bounds result = evaluator.centred(fa, fb);
+  if (fa.lower != fa.upper && fb.lower != fb.upper) evaluator.refine_by_signs(fa, fb, result);
+  if (!bounded) evaluator.mark_infinite(a, b, result);
+  return result;
+}
+
+}  // namespace lipscope

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/elementwise.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "ops/kind.h"
+
+namespace lipscope {
+namespace {
+
+// -1 where the function has no value.
+double steepness(const Elementwise& op, const Interval& x) {
+  const Interval slopes = *op.slopes(x);
+  return is_nan(slopes) ? -1 : magnitude(slopes);
+}
+
+// Where to cut an interval: at 0, then at powers of two until it is bounded, then in the middle.
+double cut(const Interval& x) {
+  if (x.lo < 0 && x.hi > 0) return 0;
+  if (x.hi == kInf) return x.lo < 1 ? 1 : x.lo * 2;
+  if (x.lo == -kInf) return x.hi > -1 ? -1 : x.hi * 2;
+  return 0.5 * x.lo + 0.5 * x.hi;
+}
+
+// Follows the part in which the slopes are steepest, the one nearer to 0 where both are. A slope
+// that is only approached looks, after rounding, as if it were taken: then the far points decide.
+double steepest(const Elementwise& op, double lipschitz) {
+  Interval x = kEntire;
+  for (;;) {
+    const double middle = cut(x);
+    if (!(x.lo < middle && middle < x.hi)) break;
+    const Interval left{x.lo, middle}, right{middle, x.hi};
+    const double a = steepness(op, left), b = steepness(op, right);
+    x = a > b || (a == b && x.lo >= 0) ? left : right;
+  }
+  const double found = steepness(op, point(x.lo)) >= steepness(op, point(x.hi)) ? x.lo : x.hi;
+  for (const double t : {next_down(found), found, next_up(found)}) {
+    if (mignitude(*op.slopes(point(t))) >= lipschitz) return found;
+  }
+  for (const double side : {1.0, -1.0}) {
+    const double far =
+        std::min(steepness(op, point(side * 0x1p100)), steepness(op, point(side * 0x1p500)));
+    if (far >= lipschitz) return side * kInf;
+  }
+  return found;
+}
+
+std::string text_of(const Attributes& attributes) {
+  std::string text;
+  for (const auto& [name, value] : attributes) {
+    if (!text.empty()) text += " ";
+    if (const auto* integer = std::get_if<Index>(&value)) {
+      text += fmt::format("{}={}", name, *integer);
+    } else if (const auto* real = std::get_if<double>(&value)) {
+      text += fmt::format("{}={}", name, *real);
+    } else if (const auto* word = std::get_if<std::string>(&value)) {
+      text += fmt::format("{}={}", name, *word);
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<SlopeRow> slope_table() {
+  std::vector<SlopeRow> rows;
+  for (const OpKind& kind : op_kinds()) {
+    std::set<std::string> seen;
+    Rng rng(1);
+    for (const OpCase& op_case : kind.cases(rng)) {
+      std::vector<std::optional<NodeInput>> inputs;
+      for (const OpCase::Input& input : op_case.inputs) {
+        inputs.push_back(NodeInput{{input.value.type(), input.value.shape()},
+                                   input.constant ? &input.value : nullptr});
+      }
+      const Imported made =
+          kind.import(OnnxNode(std::string(kind.name), op_case.opset, op_case.attributes, inputs,
+                               std::vector<bool>(static_cast<std::size_t>(op_case.outputs), true)));
+      const auto* op = dynamic_cast<const Elementwise*>(made.op.get());
+      if (op == nullptr) break;
+      const auto slopes = op->slopes(kEntire);
+      if (!slopes || !seen.insert(text_of(op_case.attributes)).second) continue;
+      rows.push_back({std::string(kind.name), text_of(op_case.attributes), *slopes,
+                      magnitude(*slopes), steepest(*op, magnitude(*slopes))});
+    }
+  }
+  return rows;
+}
+
+}  // namespace lipscope

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is known of the slopes of a function applied to each entry.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/interval.h"
+#include "lipscope/op.h"
+
+namespace lipscope {
+
+class Elementwise : public Op {
+ public:
+  // Holds every difference quotient (f(a) - f(b)) / (a - b), a != b in x, and both one-sided
+  // derivatives at every point of x where f has a kink [activations-1]. NaN where f has no value
+  // on x. Nothing for functions that do not tell.
+  [[nodiscard]] virtual std::optional<Interval> slopes(const Interval& x) const = 0;
+};
+
+// The slopes of a function on the whole line.
+struct SlopeRow {
+  std::string name;        // of the operator
+  std::string attributes;  // "alpha=0.2"; empty: none given
+  Interval slopes;         // rounded outward
+  double lipschitz;        // largest absolute slope; infinity where there is none
+  double where;            // where it is taken or approached, nearest to 0; about 7 digits
+};
+
+// One row per elementwise operator and set of attributes among its worked examples.
+[[nodiscard]] std::vector<SlopeRow> slope_table();
+
+}  // namespace lipscope

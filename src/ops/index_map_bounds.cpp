@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranges and operator norms of index maps.
+#include <algorithm>
+#include <cmath>
+
+#include "linalg/operator_norm.h"
+#include "ops/box.h"
+#include "ops/index_map.h"
+#include "ops/linear_gain.h"
+
+namespace lipscope {
+namespace {
+
+// The entries of M.
+struct Terms {
+  std::vector<Index> row, col;
+  std::vector<double> weight;
+
+  explicit Terms(const IndexMap& map) {
+    map.for_each_term([&](Index r, Index c, double w) {
+      row.push_back(r);
+      col.push_back(c);
+      weight.push_back(w);
+    });
+  }
+};
+
+std::vector<Index> counts(const std::vector<Index>& places, Index size) {
+  std::vector<Index> result(static_cast<std::size_t>(size), 0);
+  for (const Index i : places) ++result[static_cast<std::size_t>(i)];
+  return result;
+}
+
+Index largest(const std::vector<Index>& list) {
+  return list.empty() ? 0 : *std::max_element(list.begin(), list.end());
+}
+
+bool is_power_of_two(double w) {
+  int exponent = 0;
+  return std::frexp(w, &exponent) == 0.5;
+}
+
+// The largest norm of a row or column, or all of them, of terms grouped by `place`.
+double grouped_norm_up(const std::vector<Index>& place, Index size,
+                       const std::vector<double>& weight, double p, const NormPair& norms) {
+  std::vector<std::vector<double>> groups(static_cast<std::size_t>(size));
+  for (std::size_t i = 0; i < place.size(); ++i) {
+    groups[static_cast<std::size_t>(place[i])].push_back(weight[i]);
+  }
+  std::vector<double> sizes;
+  sizes.reserve(groups.size());
+  for (const auto& group : groups) sizes.push_back(pnorm_up(group, p));
+  return diagonal_norm_up(sizes, norms);
+}
+
+double copies_norm_up(const IndexMap& map, const NormPair& norms) {
+  std::vector<Index> copies(static_cast<std::size_t>(map.block_cols()), 0);
+  map.for_each_term([&](Index, Index col, double) { ++copies[static_cast<std::size_t>(col)]; });
+  std::vector<double> scale(static_cast<std::size_t>(largest(copies)) + 1, -1.0), sizes;
+  sizes.reserve(copies.size());
+  for (const Index c : copies) {
+    double& s = scale[static_cast<std::size_t>(c)];
+    if (s < 0) s = copied_norm_up(c, norms.out);
+    sizes.push_back(s);
+  }
+  return diagonal_norm_up(sizes, norms);
+}
+
+double weighted_norm_up(const IndexMap& map, const NormPair& norms) {
+  Terms terms(map);
+  if (map.is_average()) {
+    // Positive weights: the norm grows with them.
+    for (double& w : terms.weight) w = is_power_of_two(w) ? w : next_up(w);
+  }
+  const Index rows = map.block_rows(), cols = map.block_cols();
+  if (largest(counts(terms.col, cols)) <= 1) {
+    return grouped_norm_up(terms.row, rows, terms.weight, dual_down(norms.in).p(), norms);
+  }
+  if (largest(counts(terms.row, rows)) <= 1) {
+    return grouped_norm_up(terms.col, cols, terms.weight, norms.out.p(), norms);
+  }
+  return sparse_norm({rows, cols, terms.row, terms.col, terms.weight}, norms, kUpperOnly).upper;
+}
+
+}  // namespace
+
+double IndexMap::norm_up(const NormPair& norms) const {
+  if (rows() == 0 || cols() == 0 || std::holds_alternative<Constant>(form_)) return 0;
+  if (is_identity()) return norm_equivalence_up(rows(), norms.in, norms.out);
+  const double block =
+      has_weights() ? weighted_norm_up(*this, norms) : copies_norm_up(*this, norms);
+  return repeated_norm_up(block, blocks_.outer * blocks_.inner, norms);
+}
+
+Bounds IndexMap::range(const BoundsView& x) const {
+  const Index outer = blocks_.outer, inner = blocks_.inner;
+  const Index from_size = cols_ * inner, to_size = rows_ * inner;
+  const auto size = static_cast<std::size_t>(rows());
+  Bounds result{std::vector<double>(size), std::vector<double>(size)};
+  if (!has_weights()) {
+    for (Index o = 0; o < outer; ++o) {
+      apply(x.lower.data() + o * from_size, result.lower.data() + o * to_size, true);
+      apply(x.upper.data() + o * from_size, result.upper.data() + o * to_size, true);
+    }
+    return result;
+  }
+  const Terms terms(*this);
+  Bounds weights{terms.weight, terms.weight};
+  if (is_average()) {
+    for (std::size_t i = 0; i < terms.weight.size(); ++i) {
+      if (is_power_of_two(terms.weight[i])) continue;
+      weights.lower[i] = next_down(terms.weight[i]);
+      weights.upper[i] = next_up(terms.weight[i]);
+    }
+  }
+  const auto multiply = [&](const double* a, const double* w, double* out) {
+    std::fill_n(out, size, 0.0);
+    for (Index o = 0; o < outer; ++o) {
+      const double* from = a + o * from_size;
+      double* to = out + o * to_size;
+      for (std::size_t t = 0; t < terms.row.size(); ++t) {
+        const double* source = from + terms.col[t] * inner;
+        double* target = to + terms.row[t] * inner;
+        for (Index k = 0; k < inner; ++k) target[k] += w[t] * source[k];
+      }
+    }
+  };
+  const BilinearMap map{multiply, rows(), largest(counts(terms.row, rows_)), false};
+  result = bilinear_range(map, x, BoundsView(weights));
+  for (Index i = 0; i < rows(); ++i) {
+    const double constant = constant_at(i / inner % std::max<Index>(1, rows_));
+    if (constant == 0) continue;
+    auto &lower = result.lower[static_cast<std::size_t>(i)],
+         &upper = result.upper[static_cast<std::size_t>(i)];
+    lower = add_down(lower, constant);
+    upper = add_up(upper, constant);
+  }
+  return result;
+}
+
+std::optional<std::vector<Box>> IndexMapOp::range(std::span<const Box> in) const {
+  std::vector<Box> boxes;
+  for (const Output& output : outputs_) {
+    const IndexMap& map = output.map;
+    if (holds_doubles(in[0])) {
+      Bounds bounds = map.range(BoundsView(in[0]));
+      boxes.push_back(
+          make_box(output.type.shape, std::move(bounds.lower), std::move(bounds.upper)));
+      continue;
+    }
+    if (in[0].lower.storage() != Storage::kInt64 || is_floating(output.type.type)) {
+      return std::nullopt;
+    }
+    const auto copy = [&](const Tensor& from) {
+      Tensor to = Tensor::zeros(output.type.type, output.type.shape);
+      for (Index o = 0; o < map.blocks().outer; ++o) {
+        map.apply(from.ints().data() + o * map.block_cols() * map.blocks().inner,
+                  to.ints().data() + o * map.block_rows() * map.blocks().inner, true);
+      }
+      return to;
+    };
+    boxes.push_back({copy(in[0].lower), copy(in[0].upper)});
+  }
+  return boxes;
+}
+
+std::optional<Gain> IndexMapOp::gain(const GainQuery& query) const {
+  const Output& output = outputs_[0];
+  if (!is_floating(output.type.type) || !holds_doubles(query.in[0])) return std::nullopt;
+  const std::string_view theorem = output.map.has_weights() ? "linear-4" : "linear-3";
+  if (is_point(query.in[0])) return Gain{0, theorem};
+  return Gain{output.map.norm_up(query.norms), theorem};
+}
+
+}  // namespace lipscope

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranges and gains of sums of products.
+#include <algorithm>
+
+#include "linalg/contraction.h"
+#include "ops/bilinear_range.h"
+#include "ops/box.h"
+#include "ops/linear_gain.h"
+#include "ops/multilinear.h"
+
+namespace lipscope {
+namespace {
+
+using Strides = std::vector<Index>;
+
+struct Operand {
+  Bounds values;
+  Strides strides;  // by label
+  bool is_one = false;
+};
+
+Operand one_operand(std::size_t labels) { return {{{1.0}, {1.0}}, Strides(labels, 0), true}; }
+
+Operand operand(const Multilinear& form, std::span<const Box> in, std::size_t k) {
+  const BoundsView box(in[k]);
+  return {{{box.lower.begin(), box.lower.end()}, {box.upper.begin(), box.upper.end()}},
+          form.strides[k]};
+}
+
+// The product of two operands, summed over the labels the output does not have. `b` may be one.
+Bounds contract_range(const std::vector<Index>& extents, const Operand& a, const Operand& b,
+                      const Strides& out, Index size) {
+  std::vector<LoopDim> dims;
+  Index terms = 1;
+  for (std::size_t l = 0; l < extents.size(); ++l) {
+    if (a.strides[l] == 0 && b.strides[l] == 0 && out[l] == 0) continue;
+    dims.push_back({extents[l], a.strides[l], b.strides[l], out[l]});
+    if (out[l] == 0) terms *= extents[l];
+  }
+  const auto multiply = [&](const double* x, const double* y, double* to) {
+    std::fill_n(to, size, 0.0);
+    contract(dims, 1.0, x, y, to, true);
+  };
+  if (b.is_one && terms <= 1) {
+    const auto n = static_cast<std::size_t>(size);
+    Bounds copy{std::vector<double>(n), std::vector<double>(n)};
+    multiply(a.values.lower.data(), b.values.lower.data(), copy.lower.data());
+    multiply(a.values.upper.data(), b.values.upper.data(), copy.upper.data());
+    return copy;
+  }
+  return bilinear_range({multiply, size, b.is_one ? terms - 1 : terms, b.is_one},
+                        BoundsView(a.values), BoundsView(b.values));
+}
+
+// Row-major strides over the given labels.
+Strides dense_strides(const std::vector<Index>& extents, const std::vector<std::size_t>& labels,
+                      Index& size) {
+  Strides strides(extents.size(), 0);
+  size = 1;
+  for (std::size_t i = labels.size(); i-- > 0;) {
+    const std::size_t l = labels[i];
+    if (extents[l] != 1) strides[l] = size;
+    size *= extents[l];
+  }
+  return strides;
+}
+
+// Multiplies operands until two are left. Labels that `wanted` or a later operand has are kept.
+void join(const std::vector<Index>& extents, std::vector<Operand>& operands,
+          const std::vector<bool>& wanted) {
+  if (operands.empty()) operands.push_back(one_operand(extents.size()));
+  while (operands.size() > 2) {
+    std::vector<std::size_t> kept;
+    for (std::size_t l = 0; l < extents.size(); ++l) {
+      bool later = wanted[l];
+      for (std::size_t i = 2; i < operands.size(); ++i) {
+        later = later || operands[i].strides[l] != 0;
+      }
+      if (later && (operands[0].strides[l] != 0 || operands[1].strides[l] != 0)) kept.push_back(l);
+    }
+    Index size = 1;
+    Operand joined;
+    joined.strides = dense_strides(extents, kept, size);
+    joined.values = contract_range(extents, operands[0], operands[1], joined.strides, size);
+    operands.erase(operands.begin());
+    operands[0] = std::move(joined);
+  }
+  if (operands.size() == 1) operands.push_back(one_operand(extents.size()));
+}
+
+bool holds_doubles(std::span<const Box> in) {
+  return std::all_of(in.begin(), in.end(), [](const Box& b) { return lipscope::holds_doubles(b); });
+}
+
+// Norm of the rows x cols matrix at `offset` of the bounds.
+double block_norm_up(const Bounds& b, Index rows, Index cols, Index offset, const NormPair& norms) {
+  std::vector<double> middle, radius;
+  bool exact = true;
+  for (Index i = offset; i < offset + rows * cols; ++i) {
+    const Interval x{b.lower[static_cast<std::size_t>(i)], b.upper[static_cast<std::size_t>(i)]};
+    if (!is_bounded(x)) return kInf;
+    if (rows * cols == 1) return magnitude(x);
+    middle.push_back(midpoint(x));
+    radius.push_back(radius_up(x));
+    exact = exact && radius.back() == 0;
+  }
+  return matrix_norm({rows, cols, middle.data(), exact ? nullptr : radius.data()}, norms,
+                     kUpperOnly)
+      .upper;
+}
+
+double term_gain_up(const Multilinear& form, const Multilinear::Term& term,
+                    const GainQuery& query) {
+  const auto wrt = static_cast<std::size_t>(query.wrt);
+  const std::vector<Index>& extents = form.extents;
+  std::vector<Operand> others;
+  for (const std::size_t k : term.inputs) {
+    if (k != wrt) others.push_back(operand(form, query.in, k));
+  }
+  // Labels by what they do to the block matrices [linear-5]. "blocks", "rows" and "cols" are those
+  // the other operands have; the rest repeats, copies or adds up.
+  std::vector<std::size_t> blocks, rows, cols;
+  Index repeats = 1, copies = 1, added = 1;
+  std::vector<bool> wanted(extents.size());
+  for (std::size_t l = 0; l < extents.size(); ++l) {
+    const bool moving = form.strides[wrt][l] != 0, out = form.out_strides[l] != 0;
+    bool other = false;
+    for (const Operand& o : others) other = other || o.strides[l] != 0;
+    wanted[l] = moving || out;
+    if (extents[l] == 0 && (moving || out || other)) return 0;
+    if (!wanted[l]) continue;
+    if (other) {
+      (moving && out ? blocks : out ? rows : cols).push_back(l);
+    } else {
+      (moving && out ? repeats : out ? copies : added) *= extents[l];
+    }
+  }
+  join(extents, others, wanted);
+  std::vector<std::size_t> order = blocks;
+  order.insert(order.end(), rows.begin(), rows.end());
+  order.insert(order.end(), cols.begin(), cols.end());
+  Index size = 1;
+  const Strides strides = dense_strides(extents, order, size);
+  const Bounds b = contract_range(extents, others[0], others[1], strides, size);
+
+  const auto product = [&](const std::vector<std::size_t>& labels) {
+    Index n = 1;
+    for (const std::size_t l : labels) n *= extents[l];
+    return n;
+  };
+  const Index count = product(blocks), m = product(rows), n = product(cols);
+  std::vector<double> sizes;
+  for (Index i = 0; i < count; ++i) sizes.push_back(block_norm_up(b, m, n, i * m * n, query.norms));
+  double gain = repeated_norm_up(diagonal_norm_up(sizes, query.norms), repeats, query.norms);
+  gain = gain_mul_up(gain, copied_norm_up(copies, query.norms.out));
+  gain = gain_mul_up(gain, added_norm_up(added, query.norms.in));
+  return gain_mul_up(gain, std::fabs(term.coefficient));
+}
+
+}  // namespace
+
+std::optional<std::vector<Box>> multilinear_range(const Multilinear& form,
+                                                  std::span<const Box> in) {
+  if (!is_floating(form.out.type) || !holds_doubles(in)) return std::nullopt;
+  const Index size = element_count(form.out.shape);
+  const auto n = static_cast<std::size_t>(size);
+  Bounds total{std::vector<double>(n), std::vector<double>(n)};
+  if (size == 0) return {{make_box(form.out.shape, total.lower, total.upper)}};
+  std::vector<bool> wanted;
+  for (const Index s : form.out_strides) wanted.push_back(s != 0);
+  for (const Multilinear::Term& term : form.terms) {
+    std::vector<Operand> operands;
+    for (const std::size_t k : term.inputs) operands.push_back(operand(form, in, k));
+    join(form.extents, operands, wanted);
+    const Bounds part =
+        contract_range(form.extents, operands[0], operands[1], form.out_strides, size);
+    for (std::size_t i = 0; i < n; ++i) {
+      Interval x{part.lower[i], part.upper[i]};
+      if (term.coefficient != 1) x *= point(term.coefficient);
+      total.lower[i] = add_down(total.lower[i], x.lo);
+      total.upper[i] = add_up(total.upper[i], x.hi);
+    }
+  }
+  return {{make_box(form.out.shape, std::move(total.lower), std::move(total.upper))}};
+}
+
+std::optional<Gain> multilinear_gain(const Multilinear& form, const GainQuery& query) {
+  if (!is_floating(form.out.type) || !holds_doubles(query.in)) return std::nullopt;
+  Gain gain{0, "linear-5"};
+  const auto wrt = static_cast<std::size_t>(query.wrt);
+  if (is_point(query.in[wrt])) return gain;
+  for (const Multilinear::Term& term : form.terms) {
+    if (std::ranges::count(term.inputs, wrt) == 0) continue;
+    gain.value = add_up(gain.value, term_gain_up(form, term, query));
+  }
+  return gain;
+}
+
+}  // namespace lipscope

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lipscope/select.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "lipscope/error.h"
+#include "ops/kind.h"
+
+namespace lipscope {
+namespace {
+
+std::shared_ptr<const Op> make_op(const std::string& type, const GraphBuilder& builder,
+                                  std::span<const ValueId> inputs) {
+  std::vector<std::optional<NodeInput>> infos;
+  for (const ValueId id : inputs)
+    infos.push_back(NodeInput{builder.value(id).type, builder.value(id).constant.get()});
+  return find_op_kind(type)->import(OnnxNode(type, 13, {}, infos)).op;
+}
+
+const Node& find_node(const Graph& graph, const std::string& name, const char* flag) {
+  for (const Node& node : graph.nodes()) {
+    if (node.name == name || graph.value(node.outputs[0]).name == name) return node;
+  }
+  throw Error(
+      ErrorCode::kUsage,
+      fmt::format("{} '{}': there is no such node; 'lipscope inspect' lists them", flag, name));
+}
+
+bool is_final_squash(const Op& op) {
+  return op.name() == "Softmax" || op.name() == "LogSoftmax" || op.name() == "Sigmoid";
+}
+
+// The last value of the function: of the node asked for, or the model's first output without its
+// squash.
+ValueId last_value(const Graph& graph, const Selection& selection) {
+  ValueId last =
+      selection.to.empty() ? graph.outputs()[0] : find_node(graph, selection.to, "--to").outputs[0];
+  if (!selection.logits) return last;
+  for (const Node& node : graph.nodes()) {
+    if (node.outputs[0] == last && is_final_squash(*node.op)) return node.inputs[0];
+  }
+  return last;
+}
+
+// The node whose output the function starts from; null: the graph's inputs.
+const Node* first_node(const Graph& graph, const Selection& selection) {
+  if (!selection.from.empty()) return &find_node(graph, selection.from, "--from");
+  const bool floating = std::ranges::any_of(
+      graph.inputs(), [&](ValueId id) { return is_floating(graph.value(id).type.type); });
+  if (floating) return nullptr;
+  for (const Node& node : graph.nodes()) {
+    if (node.op->name() == "Gather" && is_floating(graph.value(node.outputs[0]).type.type))
+      return &node;
+  }
+  return nullptr;
+}
+
+// Any value of the type: a constant that stands for every one.
+ValueId free_constant(GraphBuilder& builder, const Value& value) {
+  Tensor zero = Tensor::zeros(value.type.type, value.type.shape);
+  auto box = std::make_shared<Box>(Box{zero, zero});
+  std::ranges::fill(box->lower.doubles(), -std::numeric_limits<double>::infinity());
+  std::ranges::fill(box->upper.doubles(), std::numeric_limits<double>::infinity());
+  return builder.constant(value.name, std::make_shared<const Tensor>(std::move(zero)),
+                          std::move(box));
+}
+
+class Cut {
+ public:
+  Cut(const Graph& graph, const Selection& selection)
+      : graph_(graph),
+        selection_(selection),
+        first_(first_node(graph, selection)),
+        map_(graph.values().size()) {}
+
+  Selected run() {
+    add_sources();
+    for (const Node& node : graph_.nodes()) {
+      if (first_ != nullptr && &node == first_) continue;
+      if (std::ranges::any_of(node.inputs, [&](ValueId id) { return !map_[id.index]; })) continue;
+      std::vector<ValueId> inputs;
+      for (const ValueId id : node.inputs) inputs.push_back(*map_[id.index]);
+      std::vector<std::string> names;
+      for (const ValueId id : node.outputs) names.push_back(graph_.value(id).name);
+      const auto outputs = builder_.add(node.op, inputs, node.name, names);
+      for (std::size_t i = 0; i < outputs.size(); ++i) map_[node.outputs[i].index] = outputs[i];
+    }
+    const ValueId last = last_value(graph_, selection_);
+    if (!map_[last.index]) {
+      throw Error(
+          ErrorCode::kUsage,
+          fmt::format("'{}' cannot be computed from --from alone; choose a node on every path "
+                      "from the input",
+                      graph_.value(last).name));
+    }
+    const ValueId end = with_row(*map_[last.index]);
+    return {builder_.finish({end}), first_ != nullptr ? first_->name : ""};
+  }
+
+ private:
+  void add_sources() {
+    if (!selection_.wrt.empty() && std::ranges::none_of(graph_.inputs(), [&](ValueId id) {
+          return graph_.value(id).name == selection_.wrt;
+        })) {
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("--wrt '{}': there is no such input", selection_.wrt));
+    }
+    for (std::size_t v = 0; v < graph_.values().size(); ++v) {
+      const Value& value = graph_.values()[v];
+      if (value.constant) map_[v] = builder_.constant(value.name, value.constant, value.enclosure);
+    }
+    if (first_ != nullptr) {
+      const Value& value = graph_.value(first_->outputs[0]);
+      map_[first_->outputs[0].index] = builder_.input(value.name, value.type);
+      return;
+    }
+    for (const ValueId id : graph_.inputs()) {
+      const Value& value = graph_.value(id);
+      const bool moves =
+          selection_.wrt.empty() || value.name == selection_.wrt || !is_floating(value.type.type);
+      map_[id.index] =
+          moves ? builder_.input(value.name, value.type) : free_constant(builder_, value);
+    }
+  }
+
+  // Rows that pick an entry of the flattened output, or subtract two.
+  ValueId with_row(ValueId end) {
+    if (!selection_.output && !selection_.margin) return end;
+    const Index size = element_count(builder_.value(end).type.shape);
+    std::vector<double> row(static_cast<std::size_t>(size));
+    const auto at = [&](Index i, double weight) {
+      if (i < 0 || i >= size)
+        throw Error(
+            ErrorCode::kUsage,
+            fmt::format("output {} does not exist: the output has {} entries, counted from 0", i,
+                        size));
+      row[static_cast<std::size_t>(i)] += weight;
+    };
+    if (selection_.output) at(*selection_.output, 1);
+    if (selection_.margin) {
+      at(selection_.margin->first, 1);
+      at(selection_.margin->second, -1);
+    }
+    const ElementType type = builder_.value(end).type.type;
+    const ValueId flat_shape = builder_.constant("row/shape", Tensor::integers({2}, {1, size}));
+    const ValueId weights =
+        builder_.constant("row/weights", Tensor(type, {size, 1}, std::move(row)));
+    const ValueId flat = builder_.add(make_op("Reshape", builder_, std::vector{end, flat_shape}),
+                                      {end}, "row/flat")[0];
+    return builder_.add(make_op("MatMul", builder_, std::vector{flat, weights}), {flat, weights},
+                        "row")[0];
+  }
+
+  const Graph& graph_;
+  const Selection& selection_;
+  const Node* first_;
+  GraphBuilder builder_;
+  std::vector<std::optional<ValueId>> map_;
+};
+
+}  // namespace
+
+Selected select(const Graph& graph, const Selection& selection) {
+  return Cut(graph, selection).run();
+}
+
+}  // namespace lipscope
