@@ -8,4 +8,7 @@ namespace lipscope::app {
 // A token that the first Ctrl-C sets; the second one ends the program at once.
 [[nodiscard]] std::stop_token stop_on_interrupt();
 
+// The same as an interrupt.
+void request_stop();
+
 }  // namespace lipscope::app

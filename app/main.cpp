@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program: finds the command, runs it, turns results and failures into streams and exit codes.
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -12,6 +12,7 @@
 #include "base/parallel.h"
 #include "command.h"
 #include "lipscope/error.h"
+#include "memory_guard.h"
 #include "output_file.h"
 #include "terminal.h"
 
@@ -53,6 +54,13 @@ struct Subcommand {
   Action action;
 };
 
+// CLI11's own check for this prints the largest double in full.
+std::string at_least_zero(const std::string& text) {
+  double value = 0;
+  const bool good = CLI::detail::lexical_cast(text, value) && value >= 0;
+  return good ? "" : fmt::format("'{}' is not a number of at least 0", text);
+}
+
 void add_common_flags(CLI::App& app, Common& common) {
   app.add_flag("--json", common.json, "one JSON document on standard output");
   app.add_option("-o,--output-file", common.output, "write the result to this file")
@@ -61,11 +69,11 @@ void add_common_flags(CLI::App& app, Common& common) {
       ->check(CLI::Range(0, 4096))
       ->type_name("N");
   app.add_option("--time", common.time, "seconds to spend at most")
-      ->check(CLI::NonNegativeNumber)
+      ->check(at_least_zero)
       ->capture_default_str()
       ->type_name("SECONDS");
   app.add_option("--memory", common.memory, "memory to use at most (default: no limit)")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least_zero)
       ->type_name("GB");
   app.add_option("--seed", common.seed, "seed of the random searches")
       ->capture_default_str()
@@ -102,18 +110,15 @@ std::string explain(const CLI::ParseError& error, const std::vector<Subcommand>&
   return message + " ('lipscope --help' lists the commands)";
 }
 
-// Allocations beyond the limit fail, which run() reports as "not enough memory".
-void limit_memory(double gigabytes) {
-  if (gigabytes <= 0 || gigabytes > 1e9) return;
-  const auto bytes = static_cast<rlim_t>(gigabytes * 1e9);
-  const rlimit limit{bytes, bytes};
-  if (setrlimit(RLIMIT_DATA, &limit) != 0)
-    throw Error(ErrorCode::kUsage, fmt::format("--memory {}: the system refuses it", gigabytes));
-}
-
 int run(Subcommand& sub) {
   set_threads(sub.common.threads);
-  limit_memory(sub.common.memory);
+  if (sub.common.memory > 0) {
+    watch_memory(sub.common.memory * 1e9, [&common = sub.common] {
+      const int code = fail(common, ErrorCode::kUnsupported, "not enough memory within --memory");
+      std::fflush(nullptr);
+      std::_Exit(code);
+    });
+  }
   const Result result = sub.action();
   write(sub.common.output, sub.common.json ? to_text(result.document()) + "\n" : result.text());
   return result.exit_code;
@@ -166,9 +171,7 @@ int main(int argc, char** argv) {
     } catch (const Error& error) {
       return fail(sub.common, error.code(), error.what());
     } catch (const std::bad_alloc&) {
-      return fail(
-          sub.common, ErrorCode::kUnsupported,
-          sub.common.memory > 0 ? "not enough memory within --memory" : "not enough memory");
+      return fail(sub.common, ErrorCode::kUnsupported, "not enough memory");
     } catch (const std::exception& error) {
       return fail(sub.common, ErrorCode::kInternal,
                   fmt::format("internal error: {}", error.what()));

@@ -25,6 +25,7 @@ void ModelFlags::declare(CLI::App& app) {
       ->required()
       ->type_name("MODEL");
   app.add_option("--dim", dims, "size of a symbolic dimension, NAME=SIZE (repeatable)")
+      ->allow_extra_args(false)
       ->type_name("NAME=SIZE");
 }
 

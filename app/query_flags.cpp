@@ -123,6 +123,7 @@ void QueryFlags::declare(CLI::App& app) {
   app.add_option("--at", at, "centre of a ball: an array with one sample")->type_name("FILE");
   app.add_option("--radius", radius, "radius of the ball, or several")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->type_name("R,...");
   app.add_option("--ball", ball, "norm of the ball (default: the input norm)")->type_name("P");
   app.add_option("--box", box, "box LO,HI for every entry, or .npz with 'lo' and 'hi'")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // bench_norm: proved spectral norms against what they may cost. A dense 1000 x 1000 bracket against
-// one Cholesky and one product of that size; a convolution against the singular values of every
-// block of its Fourier symbol.
+// one Cholesky and one product of that size; a convolution, zero-padded or circular, against the
+// singular values of every block of its Fourier symbol.
 #include <cblas.h>
 #include <fmt/format.h>
 
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "linalg/operator_norm.h"
+#include "linalg/padded_conv_norm.h"
 
 extern "C" {
 void dpotrf_(const char*, const int* n, double* a, const int* lda, int* info, std::size_t);
@@ -142,6 +143,46 @@ bool convolution(const char* name, const std::vector<double>& w) {
   return right && width <= 1e-2;
 }
 
+// Reflections before and after a shift of each channel by one of the 9 taps: an orthogonal map, all
+// blocks have the same norm.
+std::vector<double> orthogonal_kernel(std::size_t n) {
+  std::vector<double> w(n * n * 9), u = gaussian(n, 3), v = gaussian(n, 4);
+  const auto reflection = [n](const std::vector<double>& x, std::size_t i, std::size_t j) {
+    return (i == j ? 1 : 0) -
+           2 * x[i] * x[j] / cblas_ddot(static_cast<int>(n), x.data(), 1, x.data(), 1);
+  };
+  for (std::size_t i = 0; i < n * n; ++i) {
+    for (std::size_t k = 0; k < n; ++k) {
+      w[i * 9 + k % 9] += reflection(u, i / n, k) * reflection(v, k, i % n);
+    }
+  }
+  return w;
+}
+
+// The blocks on the grid of the image are the map itself: the answers must agree.
+bool circular(const char* name, const std::vector<double>& w) {
+  constexpr int kChannels = 64, kSize = 32;
+  const PaddedConv map{{.in_channels = kChannels,
+                        .out_channels = kChannels,
+                        .input = {1, kSize, kSize},
+                        .output = {1, kSize, kSize},
+                        .kernel = {1, 3, 3},
+                        .pad = {0, 1, 1}},
+                       PaddingMode::kCircular};
+  NormBracket b;
+  const double ours =
+      best_seconds(3, [&] { b = padded_conv_norm(map, w.data(), nullptr, parse_norms("2")); });
+  double top = 0;
+  const double svd = symbol_seconds(w, kChannels, kSize, top);
+  const double width = b.upper / b.lower - 1;
+  const bool right = b.lower <= top * (1 + 1e-12) && top <= b.upper * (1 + 1e-12);
+  fmt::print(
+      "circular 64->64 3x3 32x32 {}: width {:.1e} (<= 1e-12), {:.0f} ms = {:.2f} x {:.0f} ms of "
+      "singular values (<= 1); [{:.15g}, {:.15g}] symbol {:.15g} {}\n",
+      name, width, 1e3 * ours, ours / svd, 1e3 * svd, b.lower, b.upper, top, right ? "" : "WRONG");
+  return right && width <= 1e-12;
+}
+
 }  // namespace
 }  // namespace lipscope
 
@@ -150,8 +191,11 @@ int main() {
   bool good = dense();
   std::vector<double> w = gaussian(64 * 64 * 9, 2);
   good = convolution("gaussian", w) && good;
+  good = circular("gaussian", w) && good;
   // Smooth kernels, as training makes them: a dominant low frequency.
   for (std::size_t i = 0; i < w.size(); ++i) w[i] = 0.3 * w[i] + w[i / 9 * 9];
   good = convolution("smooth", w) && good;
+  good = circular("smooth", w) && good;
+  good = circular("orthogonal", orthogonal_kernel(64)) && good;
   return good ? 0 : 1;
 }

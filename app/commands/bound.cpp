@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -153,7 +154,8 @@ std::string bracket_line(const Bracket& bracket) {
   const auto lower = bracket.lower(Guarantee::kProved), upper = bracket.upper(Guarantee::kProved);
   std::string text = fmt::format("{} <= L <= {}", lower ? format_down(lower->value, kDigits) : "0",
                                  upper ? format_up(upper->value, kDigits) : "inf");
-  if (const auto ratio = bracket.ratio()) text += fmt::format("   ratio {}", format_up(*ratio, 4));
+  if (const auto ratio = bracket.ratio(); ratio && std::isfinite(*ratio))
+    text += fmt::format("   ratio {}", format_up(*ratio, 4));
   return text;
 }
 
@@ -222,9 +224,10 @@ Action declare(CLI::App& app, const Common& common) {
   auto flags = std::make_shared<Flags>();
   flags->query.declare(app);
   app.add_option("--target-ratio", flags->target_ratio, "stop when upper/lower is at most this")
-      ->check(CLI::Range(1.0, 1e300));
+      ->check(CLI::Range(1.0, 1e9));
   app.add_option("--methods", flags->methods, "only these methods")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->type_name("a,b");
   app.add_option("--certificate", flags->certificate, "write the proof to this file")
       ->type_name("FILE");

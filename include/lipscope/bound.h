@@ -10,6 +10,7 @@
 #include <array>
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -101,11 +102,16 @@ struct ProgressEvent {
   const Bracket* best = nullptr;
 };
 
+class GainMemory;
+// Gains found for one query are there for the next one with the same context.
+[[nodiscard]] std::shared_ptr<GainMemory> make_gain_memory();
+
 // Everything a run may use; nothing global.
 struct RunContext {
   std::stop_token stop;
   std::uint64_t seed = 1;
   std::function<void(const ProgressEvent&)> progress;
+  std::shared_ptr<GainMemory> memory = make_gain_memory();
 };
 
 struct Budget {

@@ -19,7 +19,9 @@ struct Selection {
 };
 
 struct Selected {
-  Graph graph;  // one floating output; appended rows make it a scalar for output and margin
+  // One floating output; appended rows make it a scalar for output and margin. Affine neighbours
+  // are merged into one node, which has the name of the last of them.
+  Graph graph;
   std::string
       from;  // the node whose output is the input of the function; empty: the model's inputs
 };

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -62,7 +63,9 @@ enum class Precision : std::uint8_t { kFloat64, kFloat32 };
 // Nearest value of the given floating type, as a double.
 [[nodiscard]] double round_to(ElementType type, double value);
 
-// A value type; copies copy the entries. One user at a time for writing, any number for reading.
+// A value type. Copies share their entries until one of them is written to: asking for entries that
+// may be written makes them the tensor's own, so ask anew after a copy was made. One user at a time
+// for writing, any number for reading.
 class Tensor {
  public:
   Tensor() : Tensor(ElementType::kFloat64, Shape{0}, std::vector<double>{}) {}
@@ -78,7 +81,7 @@ class Tensor {
   [[nodiscard]] static Tensor scalar(double value);
 
   [[nodiscard]] ElementType type() const noexcept { return type_; }
-  [[nodiscard]] Storage storage() const noexcept { return static_cast<Storage>(entries_.index()); }
+  [[nodiscard]] Storage storage() const noexcept { return static_cast<Storage>(entries_->index()); }
   [[nodiscard]] const Shape& shape() const noexcept { return shape_; }
   [[nodiscard]] Index size() const noexcept { return size_; }
 
@@ -105,13 +108,17 @@ class Tensor {
   [[nodiscard]] Tensor cast(ElementType type) const;
 
   // Same type, shape and entries (NaN equals nothing).
-  friend bool operator==(const Tensor&, const Tensor&) = default;
+  friend bool operator==(const Tensor& a, const Tensor& b) {
+    return a.type_ == b.type_ && a.shape_ == b.shape_ && *a.entries_ == *b.entries_;
+  }
 
  private:
+  using Entries = std::variant<std::vector<double>, std::vector<float>, std::vector<Index>>;
+  [[nodiscard]] Entries& own();
   ElementType type_;
   Shape shape_;
   Index size_ = 0;
-  std::variant<std::vector<double>, std::vector<float>, std::vector<Index>> entries_;
+  std::shared_ptr<Entries> entries_;
 };
 
 }  // namespace lipscope

@@ -51,32 +51,40 @@ std::vector<Box> input_boxes(const Graph& graph, const Domain& domain) {
   return boxes;
 }
 
-std::vector<Box> value_boxes(const Graph& graph, std::span<const Box> inputs) {
-  std::vector<Box> boxes(graph.values().size());
-  for (std::size_t v = 0; v < boxes.size(); ++v) {
+ValueBoxes::ValueBoxes(const Graph& graph, std::span<const Box> inputs)
+    : graph_(graph), boxes_(graph.values().size()), maker_(graph.values().size()) {
+  for (std::size_t v = 0; v < boxes_.size(); ++v) {
     const Value& value = graph.values()[v];
     if (!value.constant) continue;
-    boxes[v] =
+    boxes_[v] =
         is_floating(value.type.type) ? constant_box(value) : Box{*value.constant, *value.constant};
   }
-  for (std::size_t i = 0; i < inputs.size(); ++i) boxes[graph.inputs()[i].index] = inputs[i];
-  for (const Node& node : graph.nodes()) {
-    std::vector<Box> in;
-    bool known = true;
-    for (const ValueId id : node.inputs) {
-      in.push_back(boxes[id.index]);
-      known = known && (is_floating(graph.value(id).type.type) || graph.value(id).constant);
-    }
-    auto range = known ? node.op->range(in) : std::nullopt;
-    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
-      const ValueType& type = graph.value(node.outputs[i]).type;
-      if (!is_floating(type.type)) continue;
-      Box& box = boxes[node.outputs[i].index];
-      box = range ? std::move((*range)[i]) : whole_line(type.shape);
-      repair(box);
-    }
+  for (std::size_t i = 0; i < inputs.size(); ++i) boxes_[graph.inputs()[i].index] = inputs[i];
+  for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
+    for (const ValueId id : graph.nodes()[n].outputs) maker_[id.index] = n + 1;
   }
-  return boxes;
+}
+
+const Box& ValueBoxes::at(ValueId id) {
+  while (done_ < maker_[id.index]) propagate(graph_.nodes()[done_++]);
+  return boxes_[id.index];
+}
+
+void ValueBoxes::propagate(const Node& node) {
+  std::vector<Box> in;
+  bool known = true;
+  for (const ValueId id : node.inputs) {
+    in.push_back(boxes_[id.index]);
+    known = known && (is_floating(graph_.value(id).type.type) || graph_.value(id).constant);
+  }
+  auto range = known ? node.op->range(in) : std::nullopt;
+  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+    const ValueType& type = graph_.value(node.outputs[i]).type;
+    if (!is_floating(type.type)) continue;
+    Box& box = boxes_[node.outputs[i].index];
+    box = range ? std::move((*range)[i]) : whole_line(type.shape);
+    repair(box);
+  }
 }
 
 Index input_size(const Graph& graph) {

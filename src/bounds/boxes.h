@@ -12,10 +12,24 @@ namespace lipscope {
 // Boxes of the floating graph inputs for a domain: the smallest that hold it.
 [[nodiscard]] std::vector<Box> input_boxes(const Graph& graph, const Domain& domain);
 
-// A box for every value, by value index, that holds its real number for every input in the given
-// boxes; all rounding included. Where an operator offers no range it is the whole line, and for
-// integer values it is empty.
-[[nodiscard]] std::vector<Box> value_boxes(const Graph& graph, std::span<const Box> inputs);
+// A box for every value that holds its real number for every input in the given boxes; all rounding
+// included. Where an operator offers no range it is the whole line, and for integer values that
+// depend on an input it is empty. Boxes are found when they are asked for, in the order of the
+// graph. Borrows the graph.
+class ValueBoxes {
+ public:
+  ValueBoxes(const Graph& graph, std::span<const Box> inputs);
+  [[nodiscard]] const Box& at(ValueId id);
+  [[nodiscard]] const Graph& graph() const { return graph_; }
+
+ private:
+  void propagate(const Node& node);
+
+  const Graph& graph_;
+  std::vector<Box> boxes_;
+  std::vector<std::size_t> maker_;  // position of the node that makes a value, plus one
+  std::size_t done_ = 0;            // nodes propagated through
+};
 
 // Entries of all floating inputs together.
 [[nodiscard]] Index input_size(const Graph& graph);

@@ -8,6 +8,8 @@
 
 #include "base/check.h"
 #include "base/rounding.h"
+#include "bounds/boxes.h"
+#include "estimate/gain_memory.h"
 #include "linalg/operator_norm.h"
 
 namespace lipscope {
@@ -98,6 +100,7 @@ class ForwardPass {
   }
 
   Constants through(const Node& node, Index k, const Constants& from) {
+    if (std::isinf(from.in) && std::isinf(from.out)) return from;
     Constants to;
     const NormPair in_in{norms_.in, norms_.in};
     to.in = gain_mul_up(ask(node, k, in_in), from.in);
@@ -115,29 +118,18 @@ class ForwardPass {
   Composition result_;
 };
 
-double widened(double gain) {
-  const bool few_bits = static_cast<double>(static_cast<float>(gain)) == gain;
-  return few_bits ? gain : mul_up(gain, 1 + 0x1p-40);
-}
-
 }  // namespace
 
 Composition compose(const Graph& graph, const NormPair& norms, const GainSource& gain) {
   return ForwardPass(graph, norms, gain).run();
 }
 
-GainSource operator_gains(const Graph& graph, std::vector<Box> boxes) {
-  return [&graph, boxes = std::move(boxes)](const Node& node, Index k, const NormPair& norms) {
-    std::vector<Box> in;
-    for (const ValueId id : node.inputs) in.push_back(boxes[id.index]);
-    for (const ValueId id : node.inputs) {
-      const Value& value = graph.value(id);
-      // An integer that depends on the input moves in steps.
-      if (!is_floating(value.type.type) && !value.constant) return kInf;
-    }
-    const auto gain = node.op->gain({norms, in, k});
-    if (!gain || std::isnan(gain->value)) return kInf;
-    return widened(gain->value);
+GainSource operator_gains(const Graph& graph, const Domain& domain,
+                          std::shared_ptr<GainMemory> memory) {
+  auto boxes = std::make_shared<ValueBoxes>(graph, input_boxes(graph, domain));
+  if (!memory) memory = make_gain_memory();
+  return [boxes, memory](const Node& node, Index k, const NormPair& norms) {
+    return memory->gain(*boxes, node, k, norms);
   };
 }
 

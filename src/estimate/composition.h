@@ -26,8 +26,9 @@ struct Composition {
 [[nodiscard]] Composition compose(const Graph& graph, const NormPair& norms,
                                   const GainSource& gain);
 
-// Gains asked of the operators, over boxes for all values. Numerically computed gains are widened
-// by 2^-40 so that a checker on another machine, whose BLAS adds in another order, comes out below.
-[[nodiscard]] GainSource operator_gains(const Graph& graph, std::vector<Box> boxes);
+// Gains asked of the operators, over the boxes that interval propagation finds for the domain.
+// Borrows the graph. `memory` may be null.
+[[nodiscard]] GainSource operator_gains(const Graph& graph, const Domain& domain,
+                                        std::shared_ptr<GainMemory> memory = nullptr);
 
 }  // namespace lipscope

@@ -22,8 +22,12 @@ struct MethodRun {
   // A function without a finite constant: the node and why.
   std::function<void(std::string)> no_bound;
 
+  // Whether the bracket is as tight as the user wants it.
+  std::function<bool()> target_reached;
+
   [[nodiscard]] bool should_stop() const {
-    return context.stop.stop_requested() || std::chrono::steady_clock::now() >= deadline;
+    return target_reached() || context.stop.stop_requested() ||
+           std::chrono::steady_clock::now() >= deadline;
   }
 };
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/rounding.h"
-#include "bounds/boxes.h"
 #include "estimate/composition.h"
 #include "lipscope/gains.h"
 
 namespace lipscope {
 
 std::vector<double> node_gains(const Graph& graph, const NormPair& norms, const Domain& domain) {
-  const GainSource gain = operator_gains(graph, value_boxes(graph, input_boxes(graph, domain)));
+  const GainSource gain = operator_gains(graph, domain);
   std::vector<double> gains;
   for (const Node& node : graph.nodes()) {
     std::vector<double> parts;

@@ -103,7 +103,8 @@ class Plan {
         .no_bound =
             [&](std::string why) {
               if (answer_.no_bound.empty()) answer_.no_bound = std::move(why);
-            }};
+            },
+        .target_reached = [&] { return reached_target(); }};
     method.run(run);
     report.seconds = since(start);
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Two points of a domain as a proved lower bound.
 #pragma once
 
+#include <functional>
 #include <span>
 
 #include "lipscope/bound.h"
@@ -14,5 +16,35 @@ namespace lipscope {
 
 // Whether a point lies in the domain, decided on the safe side.
 [[nodiscard]] bool in_domain(const Domain& domain, std::span<const double> point);
+
+// Moves points into a domain: a box, a ball or both.
+class DomainProjection {
+ public:
+  DomainProjection(const Graph& graph, const Domain& domain);
+  // Usually inside afterwards; in_domain decides.
+  void apply(std::span<double> point) const;
+  [[nodiscard]] std::span<const double> low() const { return low_; }
+  [[nodiscard]] std::span<const double> high() const { return high_; }
+
+ private:
+  const Domain& domain_;
+  std::vector<double> low_, high_;
+};
+
+// A line x + t d, and how far from x the search looked at last (in t).
+struct Line {
+  std::vector<double> x, d;
+  double reach = 1;
+};
+struct ProvedPair {
+  double value = 0;
+  Witness witness;
+};
+// The best proved quotient along a line: plain evaluation chooses among `trials` lengths on both
+// sides of x and on one, since curved functions want short segments and rounding long ones;
+// interval evaluation is left for the best few. Nothing below `at_least` is worth a proof.
+[[nodiscard]] ProvedPair prove_along(const Query& query, const DomainProjection& projection,
+                                     const Line& line, int trials, double at_least,
+                                     const std::function<bool()>& should_stop);
 
 }  // namespace lipscope

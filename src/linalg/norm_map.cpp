@@ -11,6 +11,7 @@
 #include "base/rounding.h"
 #include "linalg/blas.h"
 #include "linalg/definite.h"
+#include "linalg/gram_iteration.h"
 
 namespace lipscope {
 namespace {
@@ -52,6 +53,7 @@ class DenseMap final : public NormMap {
   std::vector<double> row_norms(Toward toward, double p) const;
   std::vector<double> column_norms(Toward toward, double p) const;
   double radius_spectral_up() const;
+  SpectralUpper squared_spectral(const NormEffort& effort) const;
 
   const double *entries_, *radius_;
 };
@@ -117,12 +119,21 @@ double DenseMap::radius_spectral_up() const {
   return cheap_spectral(radius).upper;
 }
 
+SpectralUpper DenseMap::squared_spectral(const NormEffort& effort) const {
+  SpectralUpper result = gram_iteration(rows(), cols(), entries_, effort.max_work);
+  if (!(result.upper < kInf)) return {};
+  result.upper = add_up(result.upper, radius_spectral_up());
+  SpectralUpper cheap = cheap_spectral(*this);
+  return cheap.upper < result.upper ? cheap : result;
+}
+
 SpectralUpper DenseMap::spectral(const NormEffort& effort) const {
   const bool tall = rows() >= cols();
   const Index n = std::min(rows(), cols()), k = std::max(rows(), cols());
   const double order = static_cast<double>(n);
   const double work = order * order * (static_cast<double>(k) + order);
-  if (n > effort.max_dense || k > kBlasLimit || work > effort.max_work) return {};
+  if (n > effort.max_dense) return squared_spectral(effort);
+  if (k > kBlasLimit || work > effort.max_work) return {};
   Gram gram(n);
   cblas_dsyrk(CblasRowMajor, CblasUpper, tall ? CblasTrans : CblasNoTrans, static_cast<int>(n),
               static_cast<int>(k), 1.0, entries_, static_cast<int>(cols()), 0.0, gram.data(),

@@ -100,21 +100,21 @@ Tensor::Tensor(ElementType type, Shape shape, std::vector<double> entries)
     : type_(type), shape_(std::move(shape)), size_(static_cast<Index>(entries.size())) {
   LIPSCOPE_CHECK(is_floating(type));
   check_count(shape_, entries.size());
-  entries_ = std::move(entries);
+  entries_ = std::make_shared<Entries>(std::move(entries));
 }
 
 Tensor::Tensor(ElementType type, Shape shape, std::vector<float> entries)
     : type_(type), shape_(std::move(shape)), size_(static_cast<Index>(entries.size())) {
   LIPSCOPE_CHECK(is_floating(type));
   check_count(shape_, entries.size());
-  entries_ = std::move(entries);
+  entries_ = std::make_shared<Entries>(std::move(entries));
 }
 
 Tensor::Tensor(ElementType type, Shape shape, std::vector<Index> entries)
     : type_(type), shape_(std::move(shape)), size_(static_cast<Index>(entries.size())) {
   LIPSCOPE_CHECK(!is_floating(type));
   check_count(shape_, entries.size());
-  entries_ = std::move(entries);
+  entries_ = std::make_shared<Entries>(std::move(entries));
 }
 
 Tensor Tensor::zeros(ElementType type, Shape shape, Precision precision) {
@@ -140,21 +140,26 @@ Tensor Tensor::scalar(double value) {
   return {ElementType::kFloat64, Shape{}, std::vector<double>{value}};
 }
 
-std::span<const double> Tensor::doubles() const { return held<double>(entries_); }
-std::span<const float> Tensor::floats() const { return held<float>(entries_); }
-std::span<const Index> Tensor::ints() const { return held<Index>(entries_); }
+Tensor::Entries& Tensor::own() {
+  if (entries_.use_count() > 1) entries_ = std::make_shared<Entries>(*entries_);
+  return *entries_;
+}
+
+std::span<const double> Tensor::doubles() const { return held<double>(*entries_); }
+std::span<const float> Tensor::floats() const { return held<float>(*entries_); }
+std::span<const Index> Tensor::ints() const { return held<Index>(*entries_); }
 
 std::span<double> Tensor::doubles() {
-  return const_cast<std::vector<double>&>(held<double>(entries_));
+  return const_cast<std::vector<double>&>(held<double>(own()));
 }
-std::span<float> Tensor::floats() { return const_cast<std::vector<float>&>(held<float>(entries_)); }
-std::span<Index> Tensor::ints() { return const_cast<std::vector<Index>&>(held<Index>(entries_)); }
+std::span<float> Tensor::floats() { return const_cast<std::vector<float>&>(held<float>(own())); }
+std::span<Index> Tensor::ints() { return const_cast<std::vector<Index>&>(held<Index>(own())); }
 
 const void* Tensor::data() const {
-  return std::visit([](const auto& v) { return static_cast<const void*>(v.data()); }, entries_);
+  return std::visit([](const auto& v) { return static_cast<const void*>(v.data()); }, *entries_);
 }
 void* Tensor::data() {
-  return std::visit([](auto& v) { return static_cast<void*>(v.data()); }, entries_);
+  return std::visit([](auto& v) { return static_cast<void*>(v.data()); }, own());
 }
 
 double Tensor::at(Index i) const {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/batch_normalization.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,6 +21,7 @@ namespace {
 class BatchNormalizationOp final : public Op {
  public:
   BatchNormalizationOp(RowSplit split, double epsilon) : split_(split), epsilon_(epsilon) {}
+  [[nodiscard]] double epsilon() const { return epsilon_; }
 
   std::string_view name() const override { return "BatchNormalization"; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override { return {in[0]}; }
@@ -214,6 +217,14 @@ std::vector<OpCase> batch_normalization_cases(Rng& rng) {
 }
 
 }  // namespace
+
+// Parameters per entry (opset 8 and before, spatial = 0) do not have the shape of a channel vector,
+// which is what users of this look at.
+std::optional<double> batch_normalization_epsilon(const Op& op) {
+  const auto* node = dynamic_cast<const BatchNormalizationOp*>(&op);
+  if (node == nullptr) return std::nullopt;
+  return node->epsilon();
+}
 
 std::vector<OpKind> op_batch_normalization() {
   return {{"BatchNormalization", import_batch_normalization, batch_normalization_cases}};

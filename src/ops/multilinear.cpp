@@ -13,6 +13,7 @@ class MultilinearOp final : public Op {
  public:
   explicit MultilinearOp(Multilinear form) : form_(std::move(form)) {}
 
+  [[nodiscard]] const Multilinear& form() const { return form_; }
   std::string_view name() const override { return form_.name; }
   std::vector<ValueType> infer(std::span<const ValueType>) const override { return {form_.out}; }
 
@@ -132,6 +133,11 @@ class MultilinearOp final : public Op {
 
 std::shared_ptr<const Op> make_multilinear(Multilinear form) {
   return std::make_shared<MultilinearOp>(std::move(form));
+}
+
+const Multilinear* as_multilinear(const Op& op) {
+  const auto* made = dynamic_cast<const MultilinearOp*>(&op);
+  return made != nullptr ? &made->form() : nullptr;
 }
 
 std::vector<Index> label_strides(const Shape& shape) {

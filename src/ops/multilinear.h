@@ -30,6 +30,8 @@ struct Multilinear {
 };
 
 [[nodiscard]] std::shared_ptr<const Op> make_multilinear(Multilinear form);
+// Null for an operator of another family.
+[[nodiscard]] const Multilinear* as_multilinear(const Op& op);
 
 // The facets of the operator.
 [[nodiscard]] std::optional<std::vector<Box>> multilinear_range(const Multilinear& form,

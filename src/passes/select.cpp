@@ -7,18 +7,11 @@
 #include <limits>
 
 #include "lipscope/error.h"
-#include "ops/kind.h"
+#include "passes/add_node.h"
+#include "passes/merge_affine.h"
 
 namespace lipscope {
 namespace {
-
-std::shared_ptr<const Op> make_op(const std::string& type, const GraphBuilder& builder,
-                                  std::span<const ValueId> inputs) {
-  std::vector<std::optional<NodeInput>> infos;
-  for (const ValueId id : inputs)
-    infos.push_back(NodeInput{builder.value(id).type, builder.value(id).constant.get()});
-  return find_op_kind(type)->import(OnnxNode(type, 13, {}, infos)).op;
-}
 
 const Node& find_node(const Graph& graph, const std::string& name, const char* flag) {
   for (const Node& node : graph.nodes()) {
@@ -45,12 +38,24 @@ ValueId last_value(const Graph& graph, const Selection& selection) {
   return last;
 }
 
-// The node whose output the function starts from; null: the graph's inputs.
+// Values that a floating input reaches without becoming an integer on the way.
+std::vector<bool> moved_continuously(const Graph& graph) {
+  std::vector<bool> moved(graph.values().size());
+  const auto floating = [&](ValueId id) { return is_floating(graph.value(id).type.type); };
+  for (const ValueId id : graph.inputs()) moved[id.index] = floating(id);
+  for (const Node& node : graph.nodes()) {
+    const bool any = std::ranges::any_of(node.inputs, [&](ValueId id) { return moved[id.index]; });
+    for (const ValueId id : node.outputs) moved[id.index] = any && floating(id);
+  }
+  return moved;
+}
+
+// The node whose output the function starts from; null: the graph's inputs. A model that takes
+// token ids, as integers or as floating numbers that are cast to integers, starts at their
+// embedding.
 const Node* first_node(const Graph& graph, const Selection& selection) {
   if (!selection.from.empty()) return &find_node(graph, selection.from, "--from");
-  const bool floating = std::ranges::any_of(
-      graph.inputs(), [&](ValueId id) { return is_floating(graph.value(id).type.type); });
-  if (floating) return nullptr;
+  if (moved_continuously(graph)[graph.outputs()[0].index]) return nullptr;
   for (const Node& node : graph.nodes()) {
     if (node.op->name() == "Gather" && is_floating(graph.value(node.outputs[0]).type.type))
       return &node;
@@ -145,13 +150,9 @@ class Cut {
       at(selection_.margin->second, -1);
     }
     const ElementType type = builder_.value(end).type.type;
-    const ValueId flat_shape = builder_.constant("row/shape", Tensor::integers({2}, {1, size}));
     const ValueId weights =
         builder_.constant("row/weights", Tensor(type, {size, 1}, std::move(row)));
-    const ValueId flat = builder_.add(make_op("Reshape", builder_, std::vector{end, flat_shape}),
-                                      {end}, "row/flat")[0];
-    return builder_.add(make_op("MatMul", builder_, std::vector{flat, weights}), {flat, weights},
-                        "row")[0];
+    return add_node(builder_, "MatMul", {reshaped(builder_, end, {1, size}), weights}, "row");
   }
 
   const Graph& graph_;
@@ -164,7 +165,9 @@ class Cut {
 }  // namespace
 
 Selected select(const Graph& graph, const Selection& selection) {
-  return Cut(graph, selection).run();
+  Selected selected = Cut(graph, selection).run();
+  selected.graph = merge_affine(selected.graph);
+  return selected;
 }
 
 }  // namespace lipscope

@@ -7,6 +7,7 @@
 
 #include "lipscope/graph.h"
 #include "ops/kind.h"
+#include "passes/add_node.h"
 
 namespace lipscope::testing_support {
 
@@ -29,14 +30,8 @@ class GraphMaker {
   }
   ValueId add(const std::string& op, const std::vector<ValueId>& inputs, Attributes attributes = {},
               int opset = 13) {
-    std::vector<std::optional<NodeInput>> infos;
-    for (const ValueId id : inputs)
-      infos.push_back(NodeInput{builder_.value(id).type, builder_.value(id).constant.get()});
-    const Imported made =
-        find_op_kind(op)->import(OnnxNode(op, opset, std::move(attributes), infos));
-    std::vector<ValueId> uses;
-    for (const Index k : made.uses) uses.push_back(inputs[static_cast<std::size_t>(k)]);
-    return builder_.add(made.op, uses, op + std::to_string(++count_))[0];
+    return add_node(builder_, op, inputs, op + std::to_string(++count_), std::move(attributes),
+                    opset);
   }
   const Shape& shape(ValueId id) const { return builder_.value(id).type.shape; }
   Graph finish(ValueId output) { return builder_.finish({output}); }

@@ -8,7 +8,6 @@
 // Cost       one gain per node input and norm.
 // Certifies  the gains, checked by certify/checker/composition.cpp.
 // Theory     docs/theory/composition.md [composition-2], [composition-3].
-#include "bounds/boxes.h"
 #include "estimate/composition.h"
 #include "estimate/method.h"
 
@@ -19,8 +18,8 @@ std::string unsupported(const Query&) { return {}; }
 
 void run(const MethodRun& run) {
   const Graph& graph = *run.query.graph;
-  const auto boxes = value_boxes(graph, input_boxes(graph, run.query.domain));
-  const Composition composed = compose(graph, run.query.norms, operator_gains(graph, boxes));
+  const Composition composed =
+      compose(graph, run.query.norms, operator_gains(graph, run.query.domain, run.context.memory));
   run.report({composed.upper, Guarantee::kProved, "dag"}, {}, composed.gains);
   if (!composed.no_bound.empty()) run.no_bound(composed.no_bound);
 }

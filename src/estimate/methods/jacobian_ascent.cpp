@@ -1,42 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
-// jacobian-ascent: lower bound from points where the Jacobian is large.
+// jacobian-ascent: lower bound from pairs of points, moved uphill.
 //
 // Needs      derivatives and ranges of all operators on the way.
-// Gives      lower bound, proved: the difference quotient of two points near the best one, both
-// outputs enclosed by
+// Gives      lower bound, proved: the difference quotient of two points, both outputs enclosed by
 //            interval evaluation. Holds whether or not the function is differentiable there.
-// Cost       a batch of points, a few products with J and J' each, as long as they improve.
+// Cost       an evaluation and a gradient at both ends per segment and step; the first answer after
+//            four steps of one segment, then batches as large as a step of 0.2 s allows. Ends when
+//            restarts bring nothing new. The same seed walks the same way; time only cuts it short
+//            (and, for models of more than some ms per gradient, decides the batch).
 // Certifies  the two points.
-// Theory     docs/theory/composition.md [composition-4].
+// Theory     docs/theory/composition.md [composition-4], [composition-6].
 #include <algorithm>
 #include <cmath>
-#include <numeric>
-#include <random>
+#include <iterator>
 
 #include "bounds/boxes.h"
 #include "estimate/jacobian_norm.h"
 #include "estimate/method.h"
+#include "estimate/methods/segment_moves.h"
 #include "estimate/quotient.h"
-#include "lipscope/error.h"
 
 namespace lipscope {
 namespace {
 
-using Rng = std::mt19937_64;
+using Clock = std::chrono::steady_clock;
 
-constexpr Index kBatch = 32;
-constexpr int kSteps = 4;      // products with J and J' per round
-constexpr int kPatience = 12;  // rounds without progress before it ends
-constexpr double kProgress = 1e-4;
-
-struct Population {
-  std::vector<double> points, directions, values;
-};
+constexpr Index kBatch = 64;          // segments
+constexpr double kStepSeconds = 0.2;  // of a batch
+constexpr std::size_t kElite = 12;    // segments that breed
+constexpr int kStale = 15;            // rounds without progress before an epoch ends
+constexpr double kProgress = 1e-5;    // what counts as progress, relative
+constexpr double kWorthProof = 1e-2;  // what is worth a proof on the way
+constexpr double kPatience = 3;       // seconds, added to the time the last progress took
 
 std::string unsupported(const Query& query) {
   if (input_size(*query.graph) == 0) return "no floating input";
   if (element_count(query.graph->value(query.graph->outputs()[0]).type.shape) == 0)
     return "empty output";
+  if (query.domain.ball && query.domain.ball->radius == 0) return "the domain is one point";
   for (const Node& node : query.graph->nodes()) {
     if (!node.op->differentiable()) {
       return "node '" + node.name + "': operator " + std::string(node.op->name()) +
@@ -46,142 +47,181 @@ std::string unsupported(const Query& query) {
   return {};
 }
 
+// Steps of a climb and how much of its length a segment keeps in each.
+struct Move {
+  int steps;
+  double decay;
+  bool nudge = false;
+};
+constexpr Move kRestart{32, 0.8}, kTurns[] = {{10, 0.5}, {5, 0.25}, {10, 0.5}, {2, 0.5, true}};
+
 class Ascent {
  public:
   explicit Ascent(const MethodRun& run)
       : run_(run),
         graph_(*run.query.graph),
+        norms_(run.query.norms),
         size_(static_cast<std::size_t>(input_size(graph_))),
-        boxes_(input_boxes(graph_, run.query.domain)),
-        rng_(run.context.seed) {
-    for (const Box& box : boxes_) {
-      low_.insert(low_.end(), box.lower.doubles().begin(), box.lower.doubles().end());
-      high_.insert(high_.end(), box.upper.doubles().begin(), box.upper.doubles().end());
-    }
-  }
+        projection_(graph_, run.query.domain),
+        moves_(size_, norms_.in, projection_, run.context.seed) {}
 
   void search() {
-    Population people = start();
-    double best = 0, scale = 1;
-    for (int waited = 0; waited < kPatience && !run_.should_stop();) {
-      const std::size_t top = leader(people);
-      if (people.values[top] > best * (1 + kProgress)) {
-        prove(people, top);
-        best = people.values[top];
-        waited = 0;
-      } else {
-        ++waited;
-        scale *= 0.7;
-      }
-      people = improve(people, scale);
+    std::vector<Segment> first{moves_.fresh(0)};
+    first[0].reach *= 0.01;
+    climb(first, 4, 0.5);
+    keep(first);
+    prove(1);
+    Index entries = 0;
+    for (const Value& value : graph_.values()) entries += element_count(value.type.shape);
+    for (Index epoch = 0, dull = 0; dull < 8 + entries / 8 && !is_over(); ++epoch) {
+      const double before = champion_.value;
+      if (epoch > 0) elite_.clear();
+      if (epoch % 4 == 3) keep(fame_);
+      run_epoch();
+      if (!elite_.empty()) fame_.push_back(elite_[0]);
+      std::ranges::sort(fame_, std::ranges::greater{}, &Segment::value);
+      if (fame_.size() > kElite) fame_.resize(kElite);
+      dull = champion_.value > before * (1 + kProgress) ? 0 : dull + 1;
     }
-    prove(people, leader(people));
+    if (!run_.should_stop()) polish();
+    prove(run_.should_stop() ? 1 : 6);
   }
 
  private:
-  static std::size_t leader(const Population& people) {
-    return static_cast<std::size_t>(std::ranges::max_element(people.values) -
-                                    people.values.begin());
+  template <class V>
+  auto part(V& all, std::size_t k) const {
+    return std::span(all).subspan(k * size_, size_);
   }
-  std::span<const double> part(const std::vector<double>& all, std::size_t b) const {
-    return std::span(all).subspan(b * size_, size_);
-  }
+  double elapsed() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+  bool is_over() const { return run_.should_stop() || elapsed() > 2 * progressed_ + kPatience; }
 
-  // Where the domain is unbounded, points are drawn at several scales: constants of smooth networks
-  // live near the origin, those of piecewise linear ones may need far cells.
-  double draw(std::size_t i, std::size_t b) {
-    std::normal_distribution<double> normal;
-    std::uniform_real_distribution<double> uniform;
-    const double scale = std::pow(10.0, static_cast<double>(b % 4) - 2);
-    if (std::isfinite(low_[i]) && std::isfinite(high_[i]))
-      return low_[i] + uniform(rng_) * (high_[i] - low_[i]);
-    return std::clamp(scale * normal(rng_), low_[i], high_[i]);
-  }
-
-  Population start() {
-    Population people;
-    std::normal_distribution<double> normal;
-    for (std::size_t b = 0; b < kBatch; ++b) {
-      for (std::size_t i = 0; i < size_; ++i) people.points.push_back(draw(i, b));
-      for (std::size_t i = 0; i < size_; ++i) people.directions.push_back(normal(rng_));
+  // Starts from scratch, then rounds of moves from the best so far: long and short climbs, and
+  // nudges that change the cell and little else.
+  void run_epoch() {
+    double top = 0;
+    for (std::ptrdiff_t stale = 0, turn = 0; stale < kStale && !is_over(); ++turn, ++round_) {
+      const bool restart = elite_.empty() || round_ == 0 || round_ == 3;
+      const Move move = restart ? kRestart : kTurns[turn % std::ssize(kTurns)];
+      std::vector<Segment> members;
+      for (Index i = batch(); i > 0; --i) {
+        members.push_back(restart || (!move.nudge && i % 8 == 0) ? moves_.fresh()
+                          : move.nudge                           ? moves_.nudged(elite_)
+                                                                 : moves_.kicked(elite_));
+      }
+      climb(members, move.steps, move.decay);
+      keep(members);
+      if (elite_.empty()) return;
+      stale = elite_[0].value > top * (1 + kProgress) ? 0 : stale + 1;
+      top = elite_[0].value;
+      if (champion_.value > proved_for_ * (1 + kWorthProof)) prove(3);
     }
-    project(people.points);
-    return measured(std::move(people.points), std::move(people.directions), 2 * kSteps);
   }
 
-  Population measured(std::vector<double> points, std::vector<double> directions, int steps) const {
-    JacobianNorms norms =
-        jacobian_norms(graph_, points, kBatch, run_.query.norms, std::move(directions), steps);
-    return {std::move(points), std::move(norms.direction), std::move(norms.value)};
+  // Smooth functions: closer to the top than the last improvement that counted.
+  void polish() {
+    if (!(champion_.value > 0)) return;
+    std::vector<Segment> copies(static_cast<std::size_t>(batch()) / 4 + 1);
+    double reach = moves_.extent(champion_.best.x);
+    for (Segment& m : copies) {
+      m = {.x = champion_.best.x, .d = champion_.best.d, .reach = reach, .best = {}};
+      reach *= 0.5;
+    }
+    climb(copies, 24, 0.7);
+    keep(copies);
   }
 
-  // The better half stays; the other half is made of neighbours of the better ones, moved along
-  // their own direction or at random, in steps that shrink when nothing improves.
-  Population improve(const Population& old, double scale) {
-    std::vector<std::size_t> order(kBatch);
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::ranges::sort(order,
-                      [&](std::size_t a, std::size_t b) { return old.values[a] > old.values[b]; });
-    std::vector<double> points, directions;
-    std::normal_distribution<double> normal;
-    std::uniform_real_distribution<double> uniform;
-    for (std::size_t b = 0; b < kBatch; ++b) {
-      const std::size_t parent =
-          order[b < kBatch / 4 ? b : static_cast<std::size_t>(uniform(rng_) * kBatch / 4)];
-      const auto x = part(old.points, parent), d = part(old.directions, parent);
-      double width = 0;
-      for (const double e : x) width = std::max(width, std::abs(e));
-      const double step = scale * (width > 0 ? width : 1) * std::pow(10.0, -2 * uniform(rng_));
-      const bool along = b % 2 == 0;
-      const double sign = uniform(rng_) < 0.5 ? -1 : 1;
-      for (std::size_t i = 0; i < size_; ++i) {
-        const double move = b < kBatch / 4 ? 0 : along ? sign * step * d[i] : step * normal(rng_);
-        points.push_back(x[i] + move);
-        directions.push_back(d[i]);
+  Index batch() const {
+    Index most = 1;
+    const Index wanted = round_ < 5 ? Index{2} << round_ : kBatch;
+    while (most < wanted && 2 * static_cast<double>(most) * pair_seconds_ <= kStepSeconds)
+      most *= 2;
+    return most;
+  }
+
+  // Moves every segment uphill while it shrinks by `decay` per step [composition-6].
+  void climb(std::vector<Segment>& members, int steps, double decay) {
+    std::vector<double> a(members.size() * size_), b(a.size());
+    for (int step = 0; step < steps; ++step) {
+      if (step > 0 && run_.should_stop()) return;
+      const auto start = Clock::now();
+      for (std::size_t k = 0; k < members.size(); ++k) {
+        const Segment& m = members[k];
+        const double t = m.reach / std::max(1e-300, vector_norm(m.d, kEuclidean));
+        for (std::size_t i = 0; i < size_; ++i) {
+          part(a, k)[i] = m.x[i] + t * m.d[i];
+          part(b, k)[i] = m.x[i] - t * m.d[i];
+        }
+        projection_.apply(part(a, k));
+        projection_.apply(part(b, k));
+      }
+      const PairQuotients q = pair_quotients(graph_, norms_, a, b);
+      for (std::size_t k = 0; k < members.size(); ++k) {
+        Segment& m = members[k];
+        if (q.value[k] > m.value) {
+          m.value = q.value[k];
+          m.best = {m.x, m.d, m.reach / std::max(1e-300, vector_norm(m.d, kEuclidean))};
+        }
+        move(m, part(q.at_a, k), part(q.at_b, k));
+        m.reach *= decay;
+        if (k % 4 == 0 && 2 * step < steps) moves_.tilt(m, 1);
+      }
+      const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+      pair_seconds_ = std::min(pair_seconds_, seconds / static_cast<double>(members.size()));
+    }
+  }
+
+  void move(Segment& m, std::span<const double> at_a, std::span<const double> at_b) const {
+    std::vector<double> sum(size_), difference(size_);
+    for (std::size_t i = 0; i < size_; ++i) {
+      sum[i] = at_a[i] + at_b[i];
+      difference[i] = at_a[i] - at_b[i];
+    }
+    const double turn = vector_norm(sum, kEuclidean), lift = vector_norm(difference, kEuclidean);
+    if (turn > 0 && std::isfinite(turn)) dual_vector(sum, norms_.in.dual(), m.d);
+    if (!(lift > 0) || !std::isfinite(lift)) return;
+    for (std::size_t i = 0; i < size_; ++i) m.x[i] += m.reach / lift * difference[i];
+    projection_.apply(m.x);
+  }
+
+  // The best few of different value.
+  void keep(const std::vector<Segment>& members) {
+    for (const Segment& m : members) {
+      if (!(m.value > 0)) continue;
+      if (m.value > champion_.value * (1 + kProgress)) progressed_ = elapsed();
+      if (m.value > champion_.value) champion_ = m;
+      const auto twin = std::ranges::find_if(
+          elite_, [&](const Segment& e) { return std::abs(e.value - m.value) <= 1e-6 * m.value; });
+      if (twin == elite_.end()) {
+        elite_.push_back(m);
+      } else if (m.value > twin->value) {
+        *twin = m;
       }
     }
-    project(points);
-    return measured(std::move(points), std::move(directions), kSteps);
+    std::ranges::sort(elite_, std::ranges::greater{}, &Segment::value);
+    if (elite_.size() > kElite) elite_.resize(kElite);
   }
 
-  // Into the box, and towards the centre of the ball.
-  void project(std::vector<double>& points) const {
-    const auto& ball = run_.query.domain.ball;
-    for (std::size_t b = 0; b < kBatch; ++b) {
-      const std::span<double> x = std::span(points).subspan(b * size_, size_);
-      for (std::size_t i = 0; i < size_; ++i) x[i] = std::clamp(x[i], low_[i], high_[i]);
-      for (int tries = 0; ball && tries < 60 && !in_domain(run_.query.domain, x); ++tries) {
-        for (std::size_t i = 0; i < size_; ++i) x[i] += 0.25 * (ball->center.doubles()[i] - x[i]);
-      }
-    }
-  }
-
-  // Short steps follow curved functions, long ones lose less to rounding: the best of several.
-  void prove(const Population& people, std::size_t b) {
-    const auto x = part(people.points, b), d = part(people.directions, b);
-    double width = 1;
-    for (const double e : x) width = std::max(width, std::abs(e));
-    for (const double sign : {1.0, -1.0}) {
-      for (double step = 1e-2; step > 1e-8; step /= 10) {
-        Witness witness{{x.begin(), x.end()}, {x.begin(), x.end()}};
-        for (std::size_t i = 0; i < size_; ++i) witness.y[i] += sign * step * width * d[i];
-        if (!in_domain(run_.query.domain, witness.x) || !in_domain(run_.query.domain, witness.y))
-          continue;
-        const double value = proved_quotient(run_.query, witness);
-        if (value <= proved_) continue;
-        proved_ = value;
-        run_.report({value, Guarantee::kProved, "jacobian-ascent"}, std::move(witness), {});
-      }
-    }
+  void prove(int trials) {
+    if (!(champion_.value > 0)) return;
+    proved_for_ = champion_.value;
+    ProvedPair pair = prove_along(run_.query, projection_, champion_.best, trials, proved_,
+                                  [this] { return run_.should_stop(); });
+    if (pair.value <= proved_) return;
+    proved_ = pair.value;
+    run_.report({pair.value, Guarantee::kProved, "jacobian-ascent"}, std::move(pair.witness), {});
   }
 
   const MethodRun& run_;
   const Graph& graph_;
+  const NormPair& norms_;
   std::size_t size_;
-  std::vector<Box> boxes_;
-  std::vector<double> low_, high_;
-  Rng rng_;
-  double proved_ = 0;
+  DomainProjection projection_;
+  SegmentMoves moves_;
+  Clock::time_point start_ = Clock::now();
+  std::vector<Segment> elite_, fame_;
+  Segment champion_;
+  int round_ = 0;
+  double proved_ = 0, proved_for_ = 0, progressed_ = 0, pair_seconds_ = 1e9;
 };
 
 void run(const MethodRun& run) { Ascent(run).search(); }
@@ -191,7 +231,7 @@ void run(const MethodRun& run) { Ascent(run).search(); }
 std::vector<Method> method_jacobian_ascent() {
   return {{.info = {.id = "jacobian-ascent",
                     .side = "lower",
-                    .summary = "points where the Jacobian is large, proved by interval evaluation",
+                    .summary = "pairs of points moved uphill, proved by interval evaluation",
                     .theory = "composition-4",
                     .guarantee = Guarantee::kProved},
            .unsupported = unsupported,

@@ -8,7 +8,6 @@
 // Theory     docs/theory/composition.md [composition-1].
 #include <fmt/format.h>
 
-#include "bounds/boxes.h"
 #include "estimate/composition.h"
 #include "estimate/method.h"
 
@@ -34,10 +33,8 @@ std::string unsupported(const Query& query) {
 
 void run(const MethodRun& run) {
   const Graph& graph = *run.query.graph;
-  // Everywhere: this is the textbook bound, blind to where the values can be.
   const Composition product =
-      compose(graph, run.query.norms,
-              operator_gains(graph, value_boxes(graph, input_boxes(graph, run.query.domain))));
+      compose(graph, run.query.norms, operator_gains(graph, run.query.domain, run.context.memory));
   run.report({product.upper, Guarantee::kProved, "layer-product"}, {}, product.gains);
   if (!product.no_bound.empty()) run.no_bound(product.no_bound);
 }

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "estimate/gain_memory.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "base/rounding.h"
+#include "base/sha256.h"
+
+namespace lipscope {
+namespace {
+
+// Numerically computed gains are widened by 2^-40 so that a checker on another machine, whose BLAS
+// adds in another order, comes out below. Those of few bits are exact anyway.
+double widened(double gain) {
+  const bool few_bits = static_cast<double>(static_cast<float>(gain)) == gain;
+  return few_bits ? gain : mul_up(gain, 1 + 0x1p-40);
+}
+
+double ask(const Node& node, Index k, const NormPair& norms, std::span<const Box> in) {
+  const auto gain = node.op->gain({norms, in, k});
+  return !gain || std::isnan(gain->value) ? kInf : widened(gain->value);
+}
+
+// A tensor of one number, the usual thing for an unbounded domain, is told by that number: shapes
+// are fixed by the operator.
+std::string digest(const std::vector<const Box*>& boxes) {
+  std::string text;
+  for (const Box* box : boxes) {
+    for (const Tensor* tensor : {&box->lower, &box->upper}) {
+      const auto entries = tensor->doubles();
+      const bool uniform = std::ranges::all_of(entries, [&](double e) {
+        return std::bit_cast<std::uint64_t>(e) == std::bit_cast<std::uint64_t>(entries[0]);
+      });
+      text += (uniform ? "=" : "#") +
+              sha256(std::as_bytes(uniform && !entries.empty() ? entries.first(1) : entries));
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+std::shared_ptr<GainMemory> make_gain_memory() { return std::make_shared<GainMemory>(); }
+
+double GainMemory::gain(ValueBoxes& boxes, const Node& node, Index k, const NormPair& norms) {
+  Key key{node.op.get(), k, norms.in.p(), norms.out.p(), {}, {}};
+  Entry entry{kInf, node.op, {}};
+  std::vector<Box> in;
+  std::vector<const Box*> varying;
+  for (const ValueId id : node.inputs) {
+    const Value& value = boxes.graph().value(id);
+    // An integer that depends on the input moves in steps.
+    if (!is_floating(value.type.type) && !value.constant) return kInf;
+    if (value.constant) {
+      key.constants.push_back(value.constant.get());
+      entry.constants.push_back(value.constant);
+    } else {
+      varying.push_back(&boxes.at(id));
+    }
+    in.push_back(boxes.at(id));
+  }
+  key.boxes = digest(varying);
+  {
+    const std::scoped_lock lock(mutex_);
+    if (const auto found = known_.find(key); found != known_.end()) return found->second.value;
+  }
+  entry.value = ask(node, k, norms, in);
+  const std::scoped_lock lock(mutex_);
+  return known_.emplace(std::move(key), std::move(entry)).first->second.value;
+}
+
+}  // namespace lipscope

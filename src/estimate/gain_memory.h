@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <map>
+#include <mutex>
+#include <tuple>
+#include <vector>
+
+#include "bounds/boxes.h"
+#include "lipscope/bound.h"
+
+namespace lipscope {
+
+// Gains that were computed before: by operator, constants, norms and the boxes of the inputs that
+// vary. Graphs cut from one model share operators and constants, so that all margins of a
+// classifier, or a series of radii, pay once for what they have in common. Thread-safe.
+class GainMemory {
+ public:
+  // The gain of a node's output 0 with respect to input k, from memory or from the operator.
+  // Infinity where there is none.
+  [[nodiscard]] double gain(ValueBoxes& boxes, const Node& node, Index k, const NormPair& norms);
+
+ private:
+  struct Key {
+    const Op* op;
+    Index input;
+    double p, q;
+    std::vector<const Tensor*> constants;
+    std::string boxes;  // digest
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
+  struct Entry {
+    double value;
+    // What the pointers of the key point to stays alive.
+    std::shared_ptr<const Op> op;
+    std::vector<std::shared_ptr<const Tensor>> constants;
+  };
+  std::mutex mutex_;
+  std::map<Key, Entry> known_;
+};
+
+}  // namespace lipscope

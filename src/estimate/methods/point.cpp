@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// point: the operator norm of the Jacobian where the domain is a single point.
+//
+// Needs      a ball of radius 0, derivatives of all operators on the way.
+// Gives      lower bound, not proved: products with J carry their rounding. Real where the value is
+//            confirmed at points next to x; at a kink, where operators give one of the one-sided
+//            derivatives, also the largest value next to x, as an estimate. No upper bound: the
+//            iteration approaches the norm from below.
+// Cost       some ten products with J and with J' for a handful of starts, together.
+// Certifies  nothing.
+// Theory     docs/theory/composition.md [composition-7].
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "bounds/boxes.h"
+#include "estimate/jacobian_norm.h"
+#include "estimate/method.h"
+#include "estimate/quotient.h"
+
+namespace lipscope {
+namespace {
+
+std::string unsupported(const Query& query) {
+  if (!query.domain.ball || query.domain.ball->radius > 0) return "the domain is not one point";
+  if (input_size(*query.graph) == 0) return "no floating input";
+  if (!in_domain(query.domain, query.domain.ball->center.doubles()))
+    return "the point is outside the box";
+  for (const Node& node : query.graph->nodes()) {
+    if (!node.op->differentiable()) {
+      return "node '" + node.name + "': operator " + std::string(node.op->name()) +
+             " has no derivative";
+    }
+  }
+  return {};
+}
+
+constexpr std::size_t kStarts = 8;  // Boyd's iteration may end at a local maximum
+
+std::vector<double> repeated(std::span<const double> x) {
+  std::vector<double> all;
+  for (std::size_t k = 0; k < kStarts; ++k) all.insert(all.end(), x.begin(), x.end());
+  return all;
+}
+
+std::vector<double> points_next_to(std::span<const double> x, std::mt19937_64& rng) {
+  const double size = std::max(1.0, vector_norm(x, Norm(2)));
+  const double step = 1e-7 * size / std::sqrt(static_cast<double>(x.size()));
+  std::normal_distribution<double> normal;
+  std::vector<double> points = repeated(x);
+  for (double& e : points) e += step * normal(rng);
+  return points;
+}
+
+struct Found {
+  double value = -1;
+  std::vector<double> direction;
+};
+
+Found best_of(const JacobianNorms& norms) {
+  const auto top = std::ranges::max_element(norms.value);
+  const auto size = static_cast<Index>(norms.direction.size() / norms.value.size());
+  const auto from = norms.direction.begin() + (top - norms.value.begin()) * size;
+  return {*top, std::vector<double>(from, from + size)};
+}
+
+// The largest norm at any of the points.
+Found largest(const MethodRun& run, const std::vector<double>& points, std::mt19937_64& rng) {
+  constexpr int kSteps = 6, kRounds = 200;
+  constexpr double kSettled = 1e-13;
+  std::normal_distribution<double> normal;
+  std::vector<double> directions(points.size());
+  for (double& e : directions) e = normal(rng);
+  Found best;
+  for (int round = 0; round < kRounds && (round == 0 || !run.should_stop()); ++round) {
+    JacobianNorms norms = jacobian_norms(*run.query.graph, points, static_cast<Index>(kStarts),
+                                         run.query.norms, std::move(directions), kSteps);
+    Found found = best_of(norms);
+    directions = std::move(norms.direction);
+    const bool settled = !(found.value > best.value * (1 + kSettled));
+    if (found.value > best.value) best = std::move(found);
+    if (settled) break;
+  }
+  return best;
+}
+
+void run(const MethodRun& run) {
+  constexpr double kSame = 1e-4;
+  const Query& query = run.query;
+  const auto x = query.domain.ball->center.doubles();
+  std::mt19937_64 rng(run.context.seed);
+  Found here = largest(run, repeated(x), rng);
+  const std::vector<double> others = points_next_to(x, rng);
+  const Found near = largest(run, others, rng);
+  Found again = best_of(jacobian_norms(*query.graph, x, 1, query.norms, near.direction, 6));
+  if (again.value > here.value) here = std::move(again);
+  const Found check = best_of(jacobian_norms(*query.graph, others, static_cast<Index>(kStarts),
+                                             query.norms, repeated(here.direction), 1));
+  const bool smooth = std::abs(near.value - here.value) <= kSame * near.value;
+  if (smooth || check.value >= here.value * (1 - kSame)) {
+    run.report({here.value, Guarantee::kReal, "point"}, {}, {});
+  }
+  if (!smooth) run.report({near.value, Guarantee::kEstimate, "point"}, {}, {});
+}
+
+}  // namespace
+
+std::vector<Method> method_point() {
+  return {{.info = {.id = "point",
+                    .side = "lower",
+                    .summary = "norm of the Jacobian at a single point",
+                    .theory = "composition-7",
+                    .guarantee = Guarantee::kReal},
+           .unsupported = unsupported,
+           .run = run}};
+}
+
+}  // namespace lipscope

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/merge_affine.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "estimate/composition.h"
+#include "lipscope/evaluate.h"
+#include "tests/support/graph_maker.h"
+
+namespace lipscope {
+namespace {
+
+using testing_support::GraphMaker;
+using Ints = std::vector<Index>;
+
+class MergeAffine : public testing::Test {
+ protected:
+  ValueId random(Shape shape, double low = -1, double high = 1) {
+    return m.weights(random_tensor(rng, std::move(shape), low, high));
+  }
+
+  // Merges, compares the two functions at random points and gives back what is left.
+  Graph merge(ValueId end) {
+    const Graph graph = m.finish(end);
+    Graph merged = merge_affine(graph);
+    for (int trial = 0; trial < 3; ++trial) {
+      std::vector<Tensor> inputs;
+      for (const ValueId id : graph.inputs())
+        inputs.push_back(random_tensor(rng, graph.value(id).type.shape));
+      const Tensor before = evaluate(graph, inputs)[0], after = evaluate(merged, inputs)[0];
+      EXPECT_EQ(before.shape(), after.shape());
+      for (Index i = 0; i < before.size(); ++i)
+        EXPECT_NEAR(before.at(i), after.at(i), 1e-12 * (1 + std::abs(before.at(i))));
+    }
+    const NormPair norms = parse_norms("2");
+    const double apart = compose(graph, norms, operator_gains(graph, {})).upper;
+    const double together = compose(merged, norms, operator_gains(merged, {})).upper;
+    EXPECT_LE(together, apart * (1 + 1e-9));
+    return merged;
+  }
+  static std::string ops(const Graph& graph) {
+    std::string text;
+    for (const Node& node : graph.nodes()) text += std::string(node.op->name()) + " ";
+    return text;
+  }
+
+  GraphMaker m;
+  Rng rng{5};
+};
+
+TEST_F(MergeAffine, DenseChainsBecomeOneLayer) {
+  ValueId x = m.input({1, 6});
+  x = m.add("Div", {x, m.weights({6}, {1, 2, 3, 4, 5, 6})});
+  x = m.add("MatMul", {x, random({6, 5})});
+  x = m.add("Add", {random({5}), x});
+  x = m.add("Gemm", {x, random({7, 5}), random({7})}, {{"transB", Index{1}}, {"alpha", 0.5}});
+  x = m.add("BatchNormalization", {x, random({7}), random({7}), random({7}), random({7}, 0.1, 2)},
+            {{"epsilon", 0.01}});
+  x = m.add("Mul", {x, m.weights({}, {-3})});
+  x = m.add("Sub", {m.weights({1, 7}, {1, 2, 3, 4, 5, 6, 7}), x});
+  const Graph merged = merge(x);
+  EXPECT_EQ(ops(merged), "Gemm ");
+  // The weights were computed: they stand for every matrix within their rounding errors.
+  EXPECT_NE(merged.value(merged.nodes()[0].inputs[1]).enclosure, nullptr);
+}
+
+TEST_F(MergeAffine, NonlinearNodesStayBetween) {
+  ValueId x = m.add("Gemm", {m.input({1, 3}), random({3, 4})});
+  x = m.add("Relu", {m.add("Add", {x, random({4})})});
+  x = m.add("Sub", {m.add("Gemm", {x, random({4, 2})}), random({2})});
+  EXPECT_EQ(ops(merge(x)), "Gemm Relu Gemm ");
+}
+
+TEST_F(MergeAffine, NormalisationGoesIntoTheConvolution) {
+  ValueId x = m.input({1, 2, 6, 5});
+  x = m.add("Mul", {x, m.weights({1, 2, 1, 1}, {0.5, 4})});
+  x = m.add("Conv", {x, random({4, 2, 3, 3}), random({4})},
+            {{"pads", Ints{1, 0, 1, 2}}, {"strides", Ints{2, 1}}});
+  x = m.add("BatchNormalization", {x, random({4}), random({4}), random({4}), random({4}, 0.1, 2)});
+  x = m.add("Conv", {x, random({3, 4, 1, 1}), random({3})});
+  x = m.add("Add", {x, m.weights({3, 1, 1}, {1, 2, 3})});
+  EXPECT_EQ(ops(merge(x)), "Conv ");
+}
+
+TEST_F(MergeAffine, GroupsAndDilationsSurvive) {
+  ValueId x = m.input({1, 4, 9});
+  x = m.add("Conv", {x, random({6, 2, 3})}, {{"group", Index{2}}, {"dilations", Ints{2}}});
+  x = m.add("BatchNormalization", {x, random({6}), random({6}), random({6}), random({6}, 0.1, 2)});
+  EXPECT_EQ(ops(merge(x)), "Conv ");
+}
+
+TEST_F(MergeAffine, LinearResidualsCancel) {
+  // x - x: the product of gains would be 2.
+  const ValueId x = m.input({1, 2});
+  const ValueId minus = m.weights({2, 2}, {-1, 0, 0, -1});
+  const Graph merged = merge(m.add("Add", {x, m.add("MatMul", {x, minus})}));
+  EXPECT_EQ(ops(merged), "Gemm ");
+  const double upper = compose(merged, parse_norms("2"), operator_gains(merged, {})).upper;
+  EXPECT_EQ(upper, 0);
+}
+
+TEST_F(MergeAffine, ValuesWithOtherUsersStay) {
+  const ValueId x = m.add("Gemm", {m.input({1, 3}), random({3, 3})});
+  const ValueId y = m.add("Relu", {x});
+  EXPECT_EQ(ops(merge(m.add("Add", {m.add("MatMul", {x, random({3, 3})}), y}))),
+            "Gemm Relu MatMul Add ");
+}
+
+TEST_F(MergeAffine, ConstantsThatDoNotFollowTheChannelsStay) {
+  ValueId x = m.input({4, 3});
+  x = m.add("Gemm", {x, random({3, 5})});
+  EXPECT_EQ(ops(merge(m.add("Mul", {x, random({4, 1})}))), "Gemm Mul ");
+}
+
+TEST_F(MergeAffine, SequencesKeepTheirShape) {
+  ValueId x = m.input({1, 4, 3});
+  x = m.add("Add", {m.add("MatMul", {x, random({3, 5})}), random({5})});
+  x = m.add("MatMul", {x, random({5, 2})});
+  EXPECT_EQ(ops(merge(x)), "MatMul Add ");
+}
+
+}  // namespace
+}  // namespace lipscope
