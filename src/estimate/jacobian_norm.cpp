@@ -77,8 +77,8 @@ Cut cut(const Graph& graph, Index pairs) {
 class PairPiece {
  public:
   PairPiece(const Graph& graph, const NormPair& norms, std::span<const double> a,
-            std::span<const double> b, Index count)
-      : graph_(graph), norms_(norms), count_(count), points_(a.begin(), a.end()) {
+            std::span<const double> b, Index count, double noise)
+      : graph_(graph), norms_(norms), noise_(noise), count_(count), points_(a.begin(), a.end()) {
     points_.insert(points_.end(), b.begin(), b.end());
     for (std::size_t i = 0; i < a.size(); ++i) moved_.push_back(a[i] - b[i]);
   }
@@ -112,7 +112,9 @@ class PairPiece {
       const auto first = y.subspan(p * rows, rows), second = y.subspan((pairs + p) * rows, rows);
       for (std::size_t i = 0; i < rows; ++i) difference[i] = first[i] - second[i];
       const double away = vector_norm(std::span(moved_).subspan(p * size, size), norms_.in);
-      value[p] = away > 0 ? finite_or_zero(vector_norm(difference, norms_.out) / away) : 0;
+      const double noise = noise_ + std::ldexp(vector_norm(first, norms_.out), -46);
+      const double change = vector_norm(difference, norms_.out) - noise;
+      value[p] = away > 0 ? std::max(0.0, finite_or_zero(change / away)) : 0;
       const auto part = std::span(u).subspan(p * rows, rows);
       dual_vector(difference, norms_.out, part);
       std::ranges::copy(part, u.begin() + static_cast<Index>((pairs + p) * rows));
@@ -122,6 +124,7 @@ class PairPiece {
 
   const Graph& graph_;
   const NormPair& norms_;
+  double noise_;
   Index count_;
   std::vector<double> points_, moved_;
 };
@@ -216,13 +219,14 @@ JacobianNorms jacobian_norms(const Graph& graph, std::span<const double> points,
 }
 
 PairQuotients pair_quotients(const Graph& graph, const NormPair& norms, std::span<const double> a,
-                             std::span<const double> b) {
+                             std::span<const double> b, double noise) {
   const auto size = static_cast<std::size_t>(input_size(graph));
   PairQuotients result{std::vector<double>(a.size() / size), std::vector<double>(a.size()),
                        std::vector<double>(a.size())};
   for_each_piece(graph, a.size(), [&](Index first, Index count) {
     const auto at = static_cast<std::size_t>(first), n = static_cast<std::size_t>(count);
-    PairPiece(graph, norms, a.subspan(at * size, n * size), b.subspan(at * size, n * size), count)
+    PairPiece(graph, norms, a.subspan(at * size, n * size), b.subspan(at * size, n * size), count,
+              noise)
         .gradients(std::span(result.value).subspan(at, n),
                    std::span(result.at_a).subspan(at * size, n * size),
                    std::span(result.at_b).subspan(at * size, n * size));
@@ -231,12 +235,14 @@ PairQuotients pair_quotients(const Graph& graph, const NormPair& norms, std::spa
 }
 
 std::vector<double> quotient_values(const Graph& graph, const NormPair& norms,
-                                    std::span<const double> a, std::span<const double> b) {
+                                    std::span<const double> a, std::span<const double> b,
+                                    double noise) {
   const auto size = static_cast<std::size_t>(input_size(graph));
   std::vector<double> value(a.size() / size);
   for_each_piece(graph, a.size(), [&](Index first, Index count) {
     const auto at = static_cast<std::size_t>(first), n = static_cast<std::size_t>(count);
-    PairPiece(graph, norms, a.subspan(at * size, n * size), b.subspan(at * size, n * size), count)
+    PairPiece(graph, norms, a.subspan(at * size, n * size), b.subspan(at * size, n * size), count,
+              noise)
         .values(std::span(value).subspan(at, n));
   });
   return value;

@@ -33,14 +33,16 @@ struct JacobianNorms {
 // gradients of <u, f> at both. With |a - b| held, the quotient has gradient at_a / |a - b| for a
 // and -at_b / |a - b| for b: unlike the norm of J, it sees kinks between a and b.
 struct PairQuotients {
-  std::vector<double> value;       // |f(a) - f(b)| / |a - b|; 0 where it is no number
+  // (|f(a) - f(b)| - noise) / |a - b|, less what rounding could feign; 0 where it is no number.
+  std::vector<double> value;
   std::vector<double> at_a, at_b;  // J(a)'u, J(b)'u
 };
 [[nodiscard]] PairQuotients pair_quotients(const Graph& graph, const NormPair& norms,
-                                           std::span<const double> a, std::span<const double> b);
+                                           std::span<const double> a, std::span<const double> b,
+                                           double noise = 0);
 // The values alone.
 [[nodiscard]] std::vector<double> quotient_values(const Graph& graph, const NormPair& norms,
                                                   std::span<const double> a,
-                                                  std::span<const double> b);
+                                                  std::span<const double> b, double noise = 0);
 
 }  // namespace lipscope

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <iterator>
 #include <vector>
 
 #include "base/interval.h"
@@ -123,34 +123,43 @@ Trials make_trials(const Query& query, const DomainProjection& projection, const
 }  // namespace
 
 ProvedPair prove_along(const Query& query, const DomainProjection& projection, const Line& line,
-                       int trials, double at_least, const std::function<bool()>& should_stop) {
+                       int trials, double at_least, double noise,
+                       const std::function<bool()>& should_stop) {
   const std::size_t size = line.x.size();
   const Trials all = make_trials(query, projection, line, trials);
-  if (all.length.empty()) return {};
-  const std::vector<double> value = quotient_values(*query.graph, query.norms, all.x, all.y);
-  const double best = *std::ranges::max_element(value);
-  // Where plain evaluation sees no difference, longer segments lose less to rounding.
-  std::vector<std::size_t> order(value.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  const auto rank = [&](std::size_t k) {
-    const bool top = value[k] >= best * (1 - 1e-10);
-    return top ? best * (1 + 1e-3 * std::log2(1 + all.length[k])) : value[k];
+  // What a proof is expected to give; the loss becomes known with the first one.
+  std::vector<double> expected = quotient_values(*query.graph, query.norms, all.x, all.y);
+  const auto charge = [&](double loss) {
+    for (std::size_t k = 0; k < expected.size(); ++k) expected[k] -= loss / all.length[k];
   };
-  std::ranges::sort(order, std::ranges::greater{}, rank);
-  constexpr std::size_t kProofs = 3;
-  ProvedPair proved;
-  for (std::size_t tried = 0; tried < std::min(kProofs, order.size()); ++tried) {
-    const std::size_t k = order[tried];
-    if (value[k] <= std::max(at_least, proved.value) || (tried > 0 && should_stop())) break;
+  charge(noise);
+  ProvedPair proved{.value = 0, .witness = {}, .loss = noise};
+  constexpr int kProofs = 3;
+  for (int tried = 0; tried < std::min<Index>(kProofs, std::ssize(expected)); ++tried) {
+    // Where plain evaluation sees no difference, longer segments lose less to rounding.
+    const double best = std::ranges::max(expected);
+    if (!(best > std::max(at_least, proved.value)) || (tried > 0 && should_stop())) break;
+    std::size_t top = all.length.size();
+    for (std::size_t k = 0; k < expected.size(); ++k) {
+      const bool ties = expected[k] >= best * (1 - 1e-10);
+      if (ties && (top == all.length.size() || all.length[k] > all.length[top])) top = k;
+    }
     const auto end = [&](const std::vector<double>& ends) {
-      const auto from = ends.begin() + static_cast<Index>(k * size);
+      const auto from = ends.begin() + static_cast<Index>(top * size);
       return std::vector<double>(from, from + static_cast<Index>(size));
     };
     Witness witness{end(all.x), end(all.y)};
-    const double quotient = proved_quotient(query, witness);
-    if (quotient <= proved.value) continue;
-    proved = {quotient, std::move(witness)};
-    if (quotient >= value[k] * (1 - 1e-9)) break;
+    const double quotient = proved_quotient(query, witness), length = all.length[top];
+    // With nothing left the loss is anything above the whole difference.
+    const double more = (quotient > 0 ? expected[top] - quotient : 2 * expected[top]) * length;
+    if (quotient > proved.value) proved = {quotient, std::move(witness), proved.loss};
+    const bool enough = quotient >= expected[top] * (1 - 1e-9);
+    expected[top] = 0;
+    if (enough) break;
+    if (more > 0) {
+      proved.loss += more;
+      charge(more);
+    }
   }
   return proved;
 }

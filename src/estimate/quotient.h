@@ -39,12 +39,14 @@ struct Line {
 struct ProvedPair {
   double value = 0;
   Witness witness;
+  double loss = 0;  // what interval evaluation took from |f(y) - f(x)|, in the shortest proof
 };
 // The best proved quotient along a line: plain evaluation chooses among `trials` lengths on both
 // sides of x and on one, since curved functions want short segments and rounding long ones;
-// interval evaluation is left for the best few. Nothing below `at_least` is worth a proof.
+// interval evaluation is left for the best few. Nothing below `at_least` is worth a proof; `noise`
+// is the loss to expect.
 [[nodiscard]] ProvedPair prove_along(const Query& query, const DomainProjection& projection,
-                                     const Line& line, int trials, double at_least,
+                                     const Line& line, int trials, double at_least, double noise,
                                      const std::function<bool()>& should_stop);
 
 }  // namespace lipscope

@@ -18,6 +18,7 @@
 #include "ops/bilinear_range.h"
 #include "ops/dispatch.h"
 #include "ops/kind.h"
+#include "ops/padding.h"
 #include "ops/taps.h"
 
 namespace lipscope {
@@ -120,10 +121,11 @@ class IndexMapOp final : public Op {
     ValueType type;
     IndexMap map;
   };
-  IndexMapOp(std::string name, std::vector<Output> outputs)
-      : name_(std::move(name)), outputs_(std::move(outputs)) {}
+  IndexMapOp(std::string name, std::vector<Output> outputs, std::optional<Padding> padding = {})
+      : name_(std::move(name)), outputs_(std::move(outputs)), padding_(std::move(padding)) {}
 
   [[nodiscard]] std::span<const Output> outputs() const noexcept { return outputs_; }
+  [[nodiscard]] const std::optional<Padding>& padding() const noexcept { return padding_; }
 
   std::string_view name() const override { return name_; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
@@ -137,6 +139,7 @@ class IndexMapOp final : public Op {
  private:
   std::string name_;
   std::vector<Output> outputs_;
+  std::optional<Padding> padding_;  // of a Pad
 };
 
 // The operator for a node with one output whose entries come from input 0.

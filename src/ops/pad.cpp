@@ -117,8 +117,12 @@ Imported import_pad(const OnnxNode& node) {
     sources = std::move(next);
   }
   const IndexMap::Blocks blocks{dims_product(in, 0, first), dims_product(in, last, rank)};
-  return index_map_op(node, std::move(shape),
-                      IndexMap::gather(dims_product(in, first, last), sources, blocks, args.fill));
+  IndexMap map = IndexMap::gather(dims_product(in, first, last), sources, blocks, args.fill);
+  const ValueType out{node.input(0).type, std::move(shape)};
+  return {std::make_shared<const IndexMapOp>(
+              "Pad", std::vector<IndexMapOp::Output>{{out, std::move(map)}},
+              Padding{args.begin, args.end, args.mode, args.fill.real}),
+          {0}};
 }
 
 std::vector<OpCase> pad_cases(Rng& rng) {
@@ -144,6 +148,11 @@ std::vector<OpCase> pad_cases(Rng& rng) {
 }
 
 }  // namespace
+
+std::optional<Padding> as_padding(const Op& op) {
+  const auto* map = dynamic_cast<const IndexMapOp*>(&op);
+  return map != nullptr ? map->padding() : std::nullopt;
+}
 
 std::vector<OpKind> op_pad() { return {{"Pad", import_pad, pad_cases}}; }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ops/padding.h"
 #include "passes/add_node.h"
 
 namespace lipscope {
@@ -53,7 +54,7 @@ MaybeLayer dense_after(GraphBuilder& builder, const AffineLayer& first, const Af
   const Shape a = shape_of(builder, first.weights), b = shape_of(builder, second.weights);
   if (!worth_it(a[0] * b[1], a[0] * a[1] + b[0] * b[1])) return std::nullopt;
   AffineLayer merged{
-      first.x, combine(builder, "MatMul", first.weights, second.weights), second.bias, {}};
+      first.x, combine(builder, "MatMul", first.weights, second.weights), second.bias, {}, {}};
   if (first.bias) {
     const ValueId row = reshaped(builder, *first.bias, {1, b[0]});
     add_to_bias(builder, merged,
@@ -75,7 +76,7 @@ MaybeLayer pointwise_after(GraphBuilder& builder, const AffineLayer& first,
   Shape shape = shape_of(builder, first.weights);
   shape[0] = b.out_channels;
   AffineLayer merged{first.x, reshaped(builder, combine(builder, "MatMul", mix, taken), shape),
-                     second.bias, first.conv};
+                     second.bias, first.conv, first.pad};
   merged.conv->shape.out_channels = b.out_channels;
   if (first.bias) {
     const ValueId column = reshaped(builder, *first.bias, {b.in_channels, 1});
@@ -89,8 +90,37 @@ MaybeLayer pointwise_after(GraphBuilder& builder, const AffineLayer& first,
 
 MaybeLayer layer_after(GraphBuilder& builder, const AffineLayer& first, const AffineLayer& second) {
   if (type_of(builder, first.weights) != type_of(builder, second.weights)) return std::nullopt;
-  if (first.conv.has_value() != second.conv.has_value()) return std::nullopt;
+  if (first.conv.has_value() != second.conv.has_value() || second.pad) return std::nullopt;
   return first.conv ? pointwise_after(builder, first, second) : dense_after(builder, first, second);
+}
+
+MaybeLayer layer_of_padded(const GraphBuilder& builder, const AffineLayer& layer, ValueId x,
+                           const std::shared_ptr<const Op>& pad) {
+  if (!layer.conv || layer.pad) return std::nullopt;
+  const Padding padding = *as_padding(*pad);
+  const ConvShape& s = layer.conv->shape;
+  const std::size_t rank = shape_of(builder, x).size() - 2, first = 3 - rank;
+  for (std::size_t a = 0; a < rank + 2; ++a) {
+    if (padding.begin[a] < 0 || padding.end[a] < 0) return std::nullopt;
+    if (a < 2 && padding.begin[a] + padding.end[a] != 0) return std::nullopt;
+  }
+  // Every window has to lie inside the padded image.
+  for (std::size_t i = first; i < 3; ++i) {
+    const Index reach = (s.output[i] - 1) * s.stride[i] + (s.kernel[i] - 1) * s.dilation[i] + 1;
+    if (s.pad[i] != 0 || reach > s.input[i]) return std::nullopt;
+  }
+  AffineLayer merged = layer;
+  merged.x = x;
+  if (padding.mode != "constant") {
+    merged.pad = pad;
+    return merged;
+  }
+  if (padding.fill != 0) return std::nullopt;
+  for (std::size_t a = 0; a < rank; ++a) {
+    merged.conv->shape.input[first + a] = shape_of(builder, x)[2 + a];
+    merged.conv->shape.pad[first + a] = padding.begin[2 + a];
+  }
+  return merged;
 }
 
 MaybeLayer layer_of_scaled(GraphBuilder& builder, const AffineLayer& layer, ValueId x,

@@ -12,6 +12,9 @@ using MaybeLayer = std::optional<AffineLayer>;
 // second(first(x)): two dense layers, or a convolution followed by a 1x1 convolution.
 [[nodiscard]] MaybeLayer layer_after(GraphBuilder& builder, const AffineLayer& first,
                                      const AffineLayer& second);
+// layer(pad(x)) for a convolution: zeros become its own padding.
+[[nodiscard]] MaybeLayer layer_of_padded(const GraphBuilder& builder, const AffineLayer& layer,
+                                         ValueId x, const std::shared_ptr<const Op>& pad);
 // layer(x op factor) with op Mul or Div.
 [[nodiscard]] MaybeLayer layer_of_scaled(GraphBuilder& builder, const AffineLayer& layer, ValueId x,
                                          const std::string& op, ValueId factor);

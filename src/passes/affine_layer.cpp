@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "ops/multilinear.h"
+#include "ops/padded_conv.h"
+#include "ops/padding.h"
 #include "passes/add_node.h"
 
 namespace lipscope {
@@ -35,7 +37,7 @@ std::optional<AffineLayer> from_gemm(GraphBuilder& builder, const Multilinear& f
   };
   const bool plain = runs(k, form.strides[0][2], 1) && runs(m, form.strides[0][0], k);
   if (!plain || shape_of(builder, inputs[0]) != Shape{m, k}) return std::nullopt;
-  AffineLayer layer{inputs[0], inputs[1], {}, {}};
+  AffineLayer layer{inputs[0], inputs[1], {}, {}, {}};
   const bool upright = shape_of(builder, inputs[1]) == Shape{k, n} &&
                        runs(n, form.strides[1][1], 1) && runs(k, form.strides[1][2], n);
   if (!upright) {
@@ -56,6 +58,42 @@ std::optional<AffineLayer> from_gemm(GraphBuilder& builder, const Multilinear& f
   return layer;
 }
 
+Attributes conv_attributes(const ConvShape& s, std::size_t rank) {
+  const std::size_t first = 3 - rank;
+  std::vector<Index> pads(2 * rank), strides, dilations;
+  for (std::size_t a = 0; a < rank; ++a) {
+    const std::size_t i = first + a;
+    const Index reach =
+        (s.output[i] - 1) * s.stride[i] + (s.kernel[i] - 1) * s.dilation[i] + 1 - s.pad[i];
+    pads[a] = s.pad[i];
+    pads[rank + a] = std::max<Index>(0, reach - s.input[i]);
+    strides.push_back(s.stride[i]);
+    dilations.push_back(s.dilation[i]);
+  }
+  return {{"pads", pads}, {"strides", strides}, {"dilations", dilations}, {"group", s.groups}};
+}
+
+std::shared_ptr<const Op> padded_conv(const GraphBuilder& builder, const AffineLayer& layer,
+                                      const std::vector<ValueId>& inputs) {
+  const ValueType& image = builder.value(layer.x).type;
+  const std::size_t rank = image.shape.size() - 2;
+  std::vector<std::optional<NodeInput>> infos;
+  for (const ValueId id : inputs)
+    infos.push_back(NodeInput{builder.value(id).type, builder.value(id).constant.get()});
+  infos[0] = NodeInput{layer.pad->infer(std::vector{image})[0], nullptr};
+  const Imported conv = find_op_kind("Conv")->import(
+      OnnxNode("Conv", 13, conv_attributes(layer.conv->shape, rank), infos));
+  const Padding padding = *as_padding(*layer.pad);
+  PaddedConv map{layer.conv->shape, padding.mode == "wrap"      ? PaddingMode::kCircular
+                                    : padding.mode == "reflect" ? PaddingMode::kReflect
+                                                                : PaddingMode::kReplicate};
+  for (std::size_t a = 0; a < rank; ++a) {
+    map.conv.input[3 - rank + a] = image.shape[2 + a];
+    map.conv.pad[3 - rank + a] = padding.begin[2 + a];
+  }
+  return make_padded_conv(layer.pad, conv.op, image, map);
+}
+
 }  // namespace
 
 bool may_be_affine_layer(const GraphBuilder& builder, const Op& op,
@@ -70,7 +108,7 @@ std::optional<AffineLayer> as_affine_layer(GraphBuilder& builder, const Op& op,
   if (!may_be_affine_layer(builder, op, inputs)) return std::nullopt;
   if (const auto conv = as_convolution(op)) {
     if (conv->has_bias && !is_constant(builder, inputs[2])) return std::nullopt;
-    AffineLayer layer{inputs[0], inputs[1], {}, conv};
+    AffineLayer layer{inputs[0], inputs[1], {}, conv, {}};
     if (conv->has_bias) layer.bias = inputs[2];
     return layer;
   }
@@ -78,7 +116,7 @@ std::optional<AffineLayer> as_affine_layer(GraphBuilder& builder, const Op& op,
   if (form == nullptr || shape_of(builder, inputs[1]).size() != 2) return std::nullopt;
   if (form->name == "Gemm") return from_gemm(builder, *form, inputs);
   if (shape_of(builder, inputs[0]).size() < 2) return std::nullopt;
-  return AffineLayer{inputs[0], inputs[1], {}, {}};
+  return AffineLayer{inputs[0], inputs[1], {}, {}, {}};
 }
 
 ValueId add_layer(GraphBuilder& builder, const AffineLayer& layer, const std::string& name,
@@ -86,22 +124,11 @@ ValueId add_layer(GraphBuilder& builder, const AffineLayer& layer, const std::st
   std::vector<ValueId> inputs{layer.x, layer.weights};
   if (layer.conv) {
     if (layer.bias) inputs.push_back(*layer.bias);
-    const ConvShape& s = layer.conv->shape;
-    const std::size_t rank = shape_of(builder, layer.x).size() - 2, first = 3 - rank;
-    std::vector<Index> pads(2 * rank), strides, dilations;
-    for (std::size_t a = 0; a < rank; ++a) {
-      const std::size_t i = first + a;
-      const Index reach =
-          (s.output[i] - 1) * s.stride[i] + (s.kernel[i] - 1) * s.dilation[i] + 1 - s.pad[i];
-      pads[a] = s.pad[i];
-      pads[rank + a] = std::max<Index>(0, reach - s.input[i]);
-      strides.push_back(s.stride[i]);
-      dilations.push_back(s.dilation[i]);
-    }
-    return add_node(
-        builder, "Conv", inputs, name,
-        {{"pads", pads}, {"strides", strides}, {"dilations", dilations}, {"group", s.groups}}, 13,
-        {output_name});
+    if (layer.pad)
+      return builder.add(padded_conv(builder, layer, inputs), inputs, name, {output_name})[0];
+    const std::size_t rank = shape_of(builder, layer.x).size() - 2;
+    return add_node(builder, "Conv", inputs, name, conv_attributes(layer.conv->shape, rank), 13,
+                    {output_name});
   }
   if (shape_of(builder, layer.x).size() == 2) {
     if (layer.bias) inputs.push_back(*layer.bias);

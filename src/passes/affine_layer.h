@@ -16,6 +16,8 @@ struct AffineLayer {
   ValueId x, weights;
   std::optional<ValueId> bias;
   std::optional<ConvForm> conv;  // nothing: dense
+  // A Pad between x and the convolution, whose form is then that on the padded image.
+  std::shared_ptr<const Op> pad;
 };
 
 // Whether a node with these inputs (values of the builder) is such a layer, as far as its operator

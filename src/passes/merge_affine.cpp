@@ -5,6 +5,7 @@
 #include <map>
 
 #include "ops/batch_normalization.h"
+#include "ops/padding.h"
 #include "passes/affine_algebra.h"
 
 namespace lipscope {
@@ -41,6 +42,7 @@ class Merge {
       };
     }
     remember_scaling(builder, node, inputs, made[0]);
+    if (as_padding(*node.op)) pads_[made[0].index] = {inputs[0], node.op};
     return made;
   }
 
@@ -49,6 +51,11 @@ class Merge {
   struct Scaling {
     ValueId x, factor;
     std::string op;
+  };
+
+  struct Pad {
+    ValueId x;
+    std::shared_ptr<const Op> op;
   };
 
   bool alone(const Node& node, std::size_t k) const { return uses_[node.inputs[k].index] == 1; }
@@ -69,9 +76,13 @@ class Merge {
                     const std::vector<ValueId>& inputs) const {
     const auto scaling = scalings_.find(inputs[0].index);
     const bool scaled = scaling != scalings_.end();
-    if (!alone(node, 0) || (!scaled && !layers_.contains(inputs[0].index))) return std::nullopt;
+    const auto pad = pads_.find(inputs[0].index);
+    const bool padded = pad != pads_.end();
+    if (!alone(node, 0) || (!scaled && !padded && !layers_.contains(inputs[0].index)))
+      return std::nullopt;
     const MaybeLayer own = as_affine_layer(builder, *node.op, inputs);
     if (!own) return std::nullopt;
+    if (padded) return layer_of_padded(builder, *own, pad->second.x, pad->second.op);
     if (scaled)
       return layer_of_scaled(builder, *own, scaling->second.x, scaling->second.op,
                              scaling->second.factor);
@@ -115,6 +126,7 @@ class Merge {
   std::vector<int> uses_;  // by value of the old graph; the maps go by value of the new one
   std::map<std::uint32_t, std::function<MaybeLayer(GraphBuilder&)>> layers_;
   std::map<std::uint32_t, Scaling> scalings_;
+  std::map<std::uint32_t, Pad> pads_;
 };
 
 }  // namespace

@@ -91,6 +91,30 @@ TEST_F(MergeAffine, GroupsAndDilationsSurvive) {
   EXPECT_EQ(ops(merge(x)), "Conv ");
 }
 
+TEST_F(MergeAffine, PaddingGoesIntoTheConvolution) {
+  for (const std::string mode : {"constant", "reflect", "edge", "wrap"}) {
+    m = {};
+    ValueId x = m.input({1, 2, 6, 5});
+    x = m.add("Pad", {x, m.integers({0, 0, 1, 2, 0, 0, 1, 0})}, {{"mode", mode}}, 19);
+    x = m.add("Conv", {x, random({3, 2, 3, 3}), random({3})}, {{"strides", Ints{1, 2}}});
+    x = m.add("BatchNormalization",
+              {x, random({3}), random({3}), random({3}), random({3}, 0.1, 2)});
+    EXPECT_EQ(ops(merge(x)), mode == "constant" ? "Conv " : "PaddedConv ") << mode;
+  }
+}
+
+// The average of each cell and its neighbours on a ring moves the output by as much as the input;
+// on its own the padding has the gain sqrt(2).
+TEST_F(MergeAffine, CircularConvolutionsAreExact) {
+  ValueId x = m.input({1, 1, 6});
+  x = m.add("Pad", {x, m.integers({0, 0, 1, 0, 0, 1})}, {{"mode", std::string("wrap")}}, 19);
+  x = m.add("Conv", {x, m.weights({1, 1, 3}, {0.25, 0.5, 0.25})});
+  const Graph merged = merge(x);
+  const double upper = compose(merged, parse_norms("2"), operator_gains(merged, {})).upper;
+  EXPECT_GE(upper, 1);
+  EXPECT_LE(upper, 1 + 2e-12);
+}
+
 TEST_F(MergeAffine, LinearResidualsCancel) {
   // x - x: the product of gains would be 2.
   const ValueId x = m.input({1, 2});

@@ -93,9 +93,12 @@ class RandomNetwork {
                       {x, random({s[1]}), random({s[1]}), random({s[1]}), random({s[1]}, 0.1, 2)});
       case 4: return m_.add("Flatten", {x});
       case 5: {
-        static const char* kModes[] = {"constant", "reflect", "edge"};
-        return m_.add("Pad", {x, m_.integers({0, 0, 1, pick(2), 0, 0, pick(2), 1})},
-                      {{"mode", std::string(kModes[pick(3)])}});
+        static const char* kModes[] = {"constant", "reflect", "edge", "wrap"};
+        const ValueId padded = m_.add("Pad", {x, m_.integers({0, 0, 1, pick(2), 0, 0, pick(2), 1})},
+                                      {{"mode", std::string(kModes[pick(4)])}}, 19);
+        if (pick(2) == 0) return padded;
+        return m_.add("Conv", {padded, random({2, s[1], 2, 2}), random({2})},
+                      {{"strides", std::vector<Index>{1 + pick(2), 1}}});
       }
       case 7: {
         const ValueId y = m_.add("Mul", {x, random({1, s[1], 1, 1})});

@@ -55,7 +55,7 @@ class SegmentMoves {
     return m;
   }
 
-  [[nodiscard]] Segment fresh() { return fresh(3 * uniform() - 1); }
+  [[nodiscard]] Segment fresh() { return fresh(4 * uniform() - 1); }
 
   [[nodiscard]] Segment child(const std::vector<Segment>& parents) {
     const double rank = uniform() * uniform() * static_cast<double>(parents.size());
