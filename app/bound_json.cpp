@@ -12,4 +12,18 @@ Json to_json(const std::optional<Bound>& bound) {
           {"method", bound->method}};
 }
 
+std::optional<Bound> best_lower(const Bracket& bracket) {
+  for (const Guarantee least : {Guarantee::kProved, Guarantee::kReal, Guarantee::kEstimate}) {
+    if (const auto bound = bracket.lower(least)) return bound;
+  }
+  return std::nullopt;
+}
+
+std::optional<Bound> best_upper(const Bracket& bracket) {
+  for (const Guarantee least : {Guarantee::kProved, Guarantee::kReal, Guarantee::kEstimate}) {
+    if (const auto bound = bracket.upper(least)) return bound;
+  }
+  return std::nullopt;
+}
+
 }  // namespace lipscope::app

@@ -9,4 +9,8 @@ namespace lipscope::app {
 // {"value", "guarantee", "method"}, or null.
 [[nodiscard]] Json to_json(const std::optional<Bound>& bound);
 
+// The bound with the best guarantee there is.
+[[nodiscard]] std::optional<Bound> best_lower(const Bracket& bracket);
+[[nodiscard]] std::optional<Bound> best_upper(const Bracket& bracket);
+
 }  // namespace lipscope::app

@@ -30,8 +30,7 @@ void Progress::draw(const ProgressEvent& event) {
   const auto now = Clock::now();
   if (now - last_ < std::chrono::milliseconds(100)) return;
   last_ = now;
-  const auto lower = event.best->lower(Guarantee::kProved),
-             upper = event.best->upper(Guarantee::kProved);
+  const auto lower = best_lower(*event.best), upper = best_upper(*event.best);
   fmt::print(stderr, "\r\033[K{:.1f} s  {}  {} <= L <= {}",
              std::chrono::duration<double>(now - start_).count(), event.stage,
              lower ? format_down(lower->value, 5) : "?", upper ? format_up(upper->value, 5) : "?");
@@ -43,8 +42,8 @@ void Progress::print(const ProgressEvent& event) {
   const Json line{{"event", "bracket"},
                   {"stage", event.stage},
                   {"seconds", seconds.count()},
-                  {"lower", to_json(event.best->lower(Guarantee::kProved))},
-                  {"upper", to_json(event.best->upper(Guarantee::kProved))}};
+                  {"lower", to_json(best_lower(*event.best))},
+                  {"upper", to_json(best_upper(*event.best))}};
   fmt::print(stderr, "{}\n", to_text(line));
 }
 

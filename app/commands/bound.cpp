@@ -63,9 +63,10 @@ Findings find(const Flags& flags, const Common& common) {
                 .methods = flags.methods};
   const auto radii = found.question.radii;
   const std::size_t count = std::max<std::size_t>(1, radii.size());
+  const double share = found.question.margins.empty() ? 1 : 0.5;
   for (std::size_t i = 0; i < count; ++i) {
     const std::optional<double> radius = radii.empty() ? std::nullopt : std::optional(radii[i]);
-    budget.time = left() / static_cast<double>(count - i);
+    budget.time = share * left() / static_cast<double>(count - i);
     found.series.push_back({radius, find_bracket(found.question.query(radius), budget, context)});
   }
   const std::optional<double> largest = radii.empty() ? std::nullopt : std::optional(radii.back());
@@ -120,8 +121,8 @@ Json to_document(const Findings& found) {
                   {"outputs", describe_values(graph, graph.outputs())},
                   {"parameters", graph.parameter_count()}}},
                 {"query", statement_to_json(found.question.statement(found.series.back().radius))},
-                {"lower", to_json(answer.bracket.lower(Guarantee::kProved))},
-                {"upper", to_json(answer.bracket.upper(Guarantee::kProved))}};
+                {"lower", to_json(best_lower(answer.bracket))},
+                {"upper", to_json(best_upper(answer.bracket))}};
   const auto ratio = answer.bracket.ratio();
   document["ratio"] = ratio ? Json(*ratio) : Json(nullptr);
   document["outcome"] = to_string(answer.outcome);
@@ -129,18 +130,17 @@ Json to_document(const Findings& found) {
   document["series"] = Json::array();
   if (found.series.size() > 1) {
     for (const Solved& solved : found.series) {
-      document["series"].push_back(
-          {{"radius", *solved.radius},
-           {"lower", to_json(solved.answer.bracket.lower(Guarantee::kProved))},
-           {"upper", to_json(solved.answer.bracket.upper(Guarantee::kProved))}});
+      document["series"].push_back({{"radius", *solved.radius},
+                                    {"lower", to_json(best_lower(solved.answer.bracket))},
+                                    {"upper", to_json(best_upper(solved.answer.bracket))}});
     }
   }
   if (!found.margins.empty()) {
     document["margins"] = Json::array();
     for (const auto& [pair, one] : found.margins) {
       document["margins"].push_back({{"margin", {pair.first, pair.second}},
-                                     {"lower", to_json(one.bracket.lower(Guarantee::kProved))},
-                                     {"upper", to_json(one.bracket.upper(Guarantee::kProved))}});
+                                     {"lower", to_json(best_lower(one.bracket))},
+                                     {"upper", to_json(best_upper(one.bracket))}});
     }
   }
   if (!answer.no_bound.empty()) document["no_bound"] = answer.no_bound;
@@ -151,11 +151,13 @@ Json to_document(const Findings& found) {
 
 std::string bracket_line(const Bracket& bracket) {
   constexpr int kDigits = 6;
-  const auto lower = bracket.lower(Guarantee::kProved), upper = bracket.upper(Guarantee::kProved);
+  const auto lower = best_lower(bracket), upper = best_upper(bracket);
   std::string text = fmt::format("{} <= L <= {}", lower ? format_down(lower->value, kDigits) : "0",
                                  upper ? format_up(upper->value, kDigits) : "inf");
   if (const auto ratio = bracket.ratio(); ratio && std::isfinite(*ratio))
     text += fmt::format("   ratio {}", format_up(*ratio, 4));
+  if (lower && lower->guarantee != Guarantee::kProved)
+    text += fmt::format("   (lower: {}, not proved)", to_string(lower->guarantee));
   return text;
 }
 

@@ -38,8 +38,9 @@ std::vector<Box> input_boxes(const Graph& graph, const Domain& domain) {
     for (std::size_t i = 0; i < low.size(); ++i, ++at) {
       if (domain.ball) {
         const double c = domain.ball->center.doubles()[at];
-        low[i] = sub_down(c, domain.ball->radius);
-        high[i] = add_up(c, domain.ball->radius);
+        const double radius = std::max(domain.ball->radius, kMinSubnormal);  // see [composition-3]
+        low[i] = sub_down(c, radius);
+        high[i] = add_up(c, radius);
       }
       if (domain.box) {
         low[i] = std::max(low[i], domain.box->lower.doubles()[at]);

@@ -112,8 +112,12 @@ class Checker {
       for (std::size_t i = 0; i < box.lower.doubles().size(); ++i, ++at) {
         double& low = box.lower.doubles()[i];
         double& high = box.upper.doubles()[i];
-        if (domain.ball) low = sub_down(domain.ball->center.doubles()[at], domain.ball->radius);
-        if (domain.ball) high = add_up(domain.ball->center.doubles()[at], domain.ball->radius);
+        if (domain.ball) {
+          const double center = domain.ball->center.doubles()[at];
+          const double radius = std::max(domain.ball->radius, kMinSubnormal);
+          low = sub_down(center, radius);
+          high = add_up(center, radius);
+        }
         if (domain.box) low = std::max(low, domain.box->lower.doubles()[at]);
         if (domain.box) high = std::min(high, domain.box->upper.doubles()[at]);
         if (std::isnan(low) || std::isnan(high)) reject("the domain holds NaN");

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cfloat>
+#include <optional>
 
 #include "base/interval.h"
 
@@ -73,17 +74,53 @@ class Evaluator {
     }
     const double eta = lost_to_underflow(smallest_nonzero(slack, smallest_nonzero(pa.middle)),
                                          smallest_nonzero(pb.radius, smallest_nonzero(pb.middle)));
-    const Vector first = apply(slack, size);
-    const Vector second = b_has_radius ? apply(magnitude, pb.radius) : Vector(first.size());
+    Vector error = apply(slack, size);
+    if (b_has_radius) {
+      const Vector second = apply(magnitude, pb.radius);
+      for (std::size_t i = 0; i < error.size(); ++i) error[i] = add_up(error[i], second[i]);
+    }
+    return around(centre, error, eta);
+  }
+
+  // `computed` is what the sums of magnitudes gave, eta what products may have lost in each sum.
+  [[nodiscard]] Bounds around(const Vector& centre, const Vector& computed, double eta) const {
     Bounds result{centre, centre};
     for (std::size_t i = 0; i < centre.size(); ++i) {
-      const double sum = add_up(add_up(first[i], second[i]), 2 * eta);
-      const double error = add_up(gain_mul_up(sum, inflate_), eta);
+      const double error = add_up(gain_mul_up(add_up(computed[i], 2 * eta), inflate_), eta);
       const bool known = std::isfinite(centre[i]) && std::isfinite(error);
       result.lower[i] = known ? sub_down(centre[i], error) : -kInf;
       result.upper[i] = known ? add_up(centre[i], error) : kInf;
     }
     return result;
+  }
+
+  // The same when one factor is constant, with as few passes over it as possible: weights are far
+  // larger than what they are applied to. Nothing if it is not finite.
+  [[nodiscard]] std::optional<Bounds> with_constant(const BoundsView& x, std::span<const double> c,
+                                                    bool constant_first) const {
+    const auto apply_to = [&](const double* v, const double* w) {
+      Vector out(static_cast<std::size_t>(map_.size));
+      map_.apply(constant_first ? w : v, constant_first ? v : w, out.data());
+      return out;
+    };
+    Vector middle(x.lower.size()), slack(x.lower.size()), size(c.size());
+    for (std::size_t i = 0; i < middle.size(); ++i) {
+      const Interval entry{x.lower[i], x.upper[i]};
+      middle[i] = midpoint(entry);
+      slack[i] = add_up(mul_up(gamma_, std::fabs(middle[i])), radius_up(entry));
+    }
+    double least = kInf, sum = 0;
+    for (std::size_t i = 0; i < c.size(); ++i) {
+      const double m = std::fabs(c[i]);
+      size[i] = m;
+      sum += m * 0.0;  // NaN when an entry is not finite
+      least = m != 0 && m < least ? m : least;
+    }
+    if (sum != 0) return std::nullopt;
+    const Vector centre = apply_to(middle.data(), c.data()),
+                 error = apply_to(slack.data(), size.data());
+    return around(centre, error,
+                  lost_to_underflow(smallest_nonzero(slack, smallest_nonzero(middle)), least));
   }
 
   // Positive and negative parts: keeps signs where both factors are wide.
@@ -184,6 +221,14 @@ class Evaluator {
 
 Bounds bilinear_range(const BilinearMap& map, const BoundsView& a, const BoundsView& b) {
   const Evaluator evaluator(map);
+  // Exact constants are one array for both ends.
+  const bool a_constant = a.lower.data() == a.upper.data(),
+             b_constant = b.lower.data() == b.upper.data();
+  if ((b_constant && is_bounded(a)) || (a_constant && is_bounded(b))) {
+    const auto found = b_constant ? evaluator.with_constant(a, b.lower, false)
+                                  : evaluator.with_constant(b, a.lower, true);
+    if (found) return *found;
+  }
   const bool bounded = is_bounded(a) && is_bounded(b);
   const Bounds fa = without_infinities(a), fb = without_infinities(b);
   Bounds result = evaluator.centred(fa, fb);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranges and gains of sums of products.
 #include <algorithm>
+#include <memory>
 
 #include "linalg/contraction.h"
 #include "ops/bilinear_range.h"
@@ -13,18 +14,22 @@ namespace {
 
 using Strides = std::vector<Index>;
 
+// Borrows a box, or owns what was computed.
 struct Operand {
-  Bounds values;
+  BoundsView values;
   Strides strides;  // by label
   bool is_one = false;
+  std::shared_ptr<const Bounds> owned = nullptr;
 };
 
-Operand one_operand(std::size_t labels) { return {{{1.0}, {1.0}}, Strides(labels, 0), true}; }
+Operand owning(Bounds bounds, Strides strides, bool is_one = false) {
+  auto owned = std::make_shared<const Bounds>(std::move(bounds));
+  return {BoundsView(*owned), std::move(strides), is_one, owned};
+}
+Operand one_operand(std::size_t labels) { return owning({{1.0}, {1.0}}, Strides(labels, 0), true); }
 
 Operand operand(const Multilinear& form, std::span<const Box> in, std::size_t k) {
-  const BoundsView box(in[k]);
-  return {{{box.lower.begin(), box.lower.end()}, {box.upper.begin(), box.upper.end()}},
-          form.strides[k]};
+  return {BoundsView(in[k]), form.strides[k]};
 }
 
 // The product of two operands, summed over the labels the output does not have. `b` may be one.
@@ -48,8 +53,8 @@ Bounds contract_range(const std::vector<Index>& extents, const Operand& a, const
     multiply(a.values.upper.data(), b.values.upper.data(), copy.upper.data());
     return copy;
   }
-  return bilinear_range({multiply, size, b.is_one ? terms - 1 : terms, b.is_one},
-                        BoundsView(a.values), BoundsView(b.values));
+  return bilinear_range({multiply, size, b.is_one ? terms - 1 : terms, b.is_one}, a.values,
+                        b.values);
 }
 
 // Row-major strides over the given labels.
@@ -79,9 +84,9 @@ void join(const std::vector<Index>& extents, std::vector<Operand>& operands,
       if (later && (operands[0].strides[l] != 0 || operands[1].strides[l] != 0)) kept.push_back(l);
     }
     Index size = 1;
-    Operand joined;
-    joined.strides = dense_strides(extents, kept, size);
-    joined.values = contract_range(extents, operands[0], operands[1], joined.strides, size);
+    const Strides strides = dense_strides(extents, kept, size);
+    Operand joined =
+        owning(contract_range(extents, operands[0], operands[1], strides, size), strides);
     operands.erase(operands.begin());
     operands[0] = std::move(joined);
   }

@@ -8,6 +8,8 @@
 // Theory     docs/theory/composition.md [composition-1].
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "estimate/composition.h"
 #include "estimate/method.h"
 

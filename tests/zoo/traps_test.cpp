@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mistakes that are easy to make, several of them in print: each test fails if one of them is made
+// here. The true constant is derived beside it.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "base/rounding.h"
+#include "estimate/composition.h"
+#include "linalg/operator_norm.h"
+#include "lipscope/select.h"
+#include "tests/support/graph_maker.h"
+
+namespace lipscope {
+namespace {
+
+using testing_support::GraphMaker;
+using Ints = std::vector<Index>;
+
+double upper_of(const Graph& graph, const std::string& norm, const Domain& domain = {}) {
+  const Selected selected = select(graph, {});
+  return compose(selected.graph, parse_norms(norm), operator_gains(selected.graph, domain)).upper;
+}
+
+// Length 2, window 3, one cell of padding that is not counted: both outputs are the mean of both
+// cells, so a move of (1, 1) is kept: gain 1 in linf and l2. Counting the padding would give 2/3.
+TEST(Traps, AveragePoolingThatDoesNotCountItsPadding) {
+  GraphMaker m;
+  const Graph graph = m.finish(
+      m.add("AveragePool", {m.input({1, 1, 2})},
+            {{"kernel_shape", Ints{3}}, {"pads", Ints{1, 1}}, {"count_include_pad", Index{0}}}));
+  for (const char* norm : {"1", "2", "inf"}) {
+    EXPECT_GE(upper_of(graph, norm), 1) << norm;
+    EXPECT_LE(upper_of(graph, norm), 1 + 1e-9) << norm;
+  }
+}
+
+// The identity with a dangling branch of constant 0.1: multiplying over all cut nodes says 0.1.
+TEST(Traps, CutNodesOffThePathDoNotCount) {
+  GraphMaker m;
+  const ValueId x = m.input({1, 1});
+  (void)m.add("MatMul", {x, m.weights({1, 1}, {0.1})});
+  EXPECT_EQ(upper_of(m.finish(m.add("Relu", {x})), "2"), 1);
+}
+
+// x + a * g(x) with a = 1 and g(x) = relu(3x): 1 + max|a| Lip(g) = 4. In print as 1 + max a = 2.
+TEST(Traps, WeightedResidualsNeedTheConstantOfTheBranch) {
+  GraphMaker m;
+  const ValueId x = m.input({1, 2});
+  const ValueId g = m.add("Relu", {m.add("MatMul", {x, m.weights({2, 2}, {3, 0, 0, 3})})});
+  EXPECT_GE(upper_of(m.finish(m.add("Add", {x, m.add("Mul", {m.weights({2}, {1, -1}), g})})), "2"),
+            4);
+}
+
+// max |gelu'| = (1 + erf(1)) / 2 + exp(-1) / sqrt(pi) = 1.128904145..., in print as 1.1.
+TEST(Traps, GeluIsSteeperThanElevenTenths) {
+  GraphMaker m;
+  const double upper = upper_of(m.finish(m.add("Gelu", {m.input({1, 1})}, {}, 20)), "2");
+  EXPECT_GE(upper, 1.128904145);
+  EXPECT_LE(upper, 1.128904146);
+}
+
+// Hard-swish has slope 3/2 to the left of x = 3 and 1 at it: a derivative taken at the kinks alone
+// misses it. On [2.999, 4] the quotient comes as close to 3/2 as one likes.
+TEST(Traps, SlopesNextToAKinkCount) {
+  GraphMaker m;
+  const Graph graph = m.finish(m.add("HardSwish", {m.input({1, 1})}, {}, 14));
+  EXPECT_GE(upper_of(graph, "2"), 1.5);
+  Domain domain;
+  domain.box = Box{Tensor::vector({2.999}), Tensor::vector({4})};
+  EXPECT_GE(upper_of(graph, "2", domain), 1.49966);
+  EXPECT_LE(upper_of(graph, "2", domain), 1.5 + 1e-9);
+}
+
+// Two singular values next to each other, far above a thousand steps of power iteration.
+TEST(Traps, AnEstimateFromPowerIterationIsNoUpperBound) {
+  constexpr Index n = 40;
+  std::vector<double> a(n * n);
+  for (Index i = 0; i < n; ++i)
+    a[static_cast<std::size_t>(i * (n + 1))] = 1 - 1e-9 * static_cast<double>(i);
+  const NormBracket bracket = matrix_norm({n, n, a.data(), nullptr}, parse_norms("2"));
+  EXPECT_GE(bracket.upper, 1);
+  EXPECT_LE(bracket.lower, 1);
+}
+
+// LAPACK's Cholesky reports success on NaN, and std::max(x, NaN) is x: neither may make a bound.
+TEST(Traps, NanWeightsHaveNoFiniteBound) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const std::vector<double> a{1, nan, 0, 1};
+  for (const char* norm : {"1", "2", "inf", "3", "1:inf"}) {
+    EXPECT_EQ(matrix_norm({2, 2, a.data(), nullptr}, parse_norms(norm)).upper, kInf) << norm;
+    GraphMaker m;
+    const ValueId x = m.input({1, 2});
+    EXPECT_EQ(upper_of(m.finish(m.add("MatMul", {x, m.weights({2, 2}, a)})), norm), kInf) << norm;
+  }
+  // A constant that becomes NaN only when it is folded: 0 / 0.
+  GraphMaker m;
+  const ValueId x = m.input({1, 2}), zero = m.weights({2}, {0, 1});
+  EXPECT_EQ(upper_of(m.finish(m.add("Mul", {x, m.add("Div", {zero, zero})})), "2"), kInf);
+}
+
+// The library's tanh and erf are wrong by more than an ulp here and there: slopes and ranges built
+// on one-ulp steps would be too narrow. MPFR compares millions of points elsewhere; this is the
+// range of a box of width zero, which must hold the true value strictly inside.
+TEST(Traps, TanhAndErfNeedMoreThanOneUlp) {
+  for (const double x : {0.1, 0.5, 1.0, 2.5}) {
+    EXPECT_LT(tanh_down(x), std::tanh(x));
+    EXPECT_GT(tanh_up(x), std::tanh(x));
+    EXPECT_LT(erf_down(x), std::erf(x));
+    EXPECT_GT(erf_up(x), std::erf(x));
+    EXPECT_GT(tanh_up(x) - tanh_down(x), 2 * (next_up(std::tanh(x)) - std::tanh(x)));
+  }
+}
+
+// Layers of size zero: nothing moves.
+TEST(Traps, EmptyLayersHaveConstantZero) {
+  GraphMaker m;
+  const ValueId x = m.input({1, 2});
+  const ValueId none = m.add("MatMul", {x, m.weights(Shape{2, 0}, {})});
+  const Graph graph = m.finish(m.add("MatMul", {none, m.weights(Shape{0, 3}, {})}));
+  for (const char* norm : {"1", "2", "inf", "1:inf"}) EXPECT_EQ(upper_of(graph, norm), 0) << norm;
+}
+
+}  // namespace
+}  // namespace lipscope
