@@ -77,6 +77,7 @@ struct GainQuery {
   NormPair norms;
   std::span<const Box> in;
   Index wrt = 0;
+  bool quick = false;  // a looser constant will do, if it comes in the time of reading the weights
 };
 struct Gain {
   double value = 0;          // rounded upward; infinity where no finite constant exists

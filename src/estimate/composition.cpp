@@ -125,12 +125,36 @@ Composition compose(const Graph& graph, const NormPair& norms, const GainSource&
 }
 
 GainSource operator_gains(const Graph& graph, const Domain& domain,
-                          std::shared_ptr<GainMemory> memory) {
+                          std::shared_ptr<GainMemory> memory, bool quick) {
   auto boxes = std::make_shared<ValueBoxes>(graph, input_boxes(graph, domain));
   if (!memory) memory = make_gain_memory();
-  return [boxes, memory](const Node& node, Index k, const NormPair& norms) {
-    return memory->gain(*boxes, node, k, norms);
+  return [boxes, memory, quick](const Node& node, Index k, const NormPair& norms) {
+    return memory->gain(*boxes, node, k, norms, quick);
   };
+}
+
+std::string why_no_chain(const Graph& graph) {
+  if (graph.inputs().size() != 1) return "several inputs";
+  std::vector<bool> depends(graph.values().size());
+  ValueId last = graph.inputs()[0];
+  depends[last.index] = true;
+  for (const Node& node : graph.nodes()) {
+    const auto used =
+        std::ranges::count_if(node.inputs, [&](ValueId id) { return depends[id.index]; });
+    if (used != 1 || std::ranges::count(node.inputs, last) != 1)
+      return fmt::format("node '{}' does not continue a chain", node.name);
+    for (const ValueId id : node.outputs) depends[id.index] = true;
+    last = node.outputs[0];
+  }
+  return {};
+}
+
+void report_composition(const MethodRun& run, std::string_view method, bool quick) {
+  const Graph& graph = *run.query.graph;
+  const Composition composed = compose(
+      graph, run.query.norms, operator_gains(graph, run.query.domain, run.context.memory, quick));
+  run.report({composed.upper, Guarantee::kProved, std::string(method)}, {}, composed.gains);
+  if (!composed.no_bound.empty()) run.no_bound(composed.no_bound);
 }
 
 }  // namespace lipscope

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "estimate/method.h"
 #include "lipscope/bound.h"
 
 namespace lipscope {
@@ -27,8 +28,15 @@ struct Composition {
                                   const GainSource& gain);
 
 // Gains asked of the operators, over the boxes that interval propagation finds for the domain.
-// Borrows the graph. `memory` may be null.
+// Borrows the graph. `memory` may be null. `quick`: see GainQuery.
 [[nodiscard]] GainSource operator_gains(const Graph& graph, const Domain& domain,
-                                        std::shared_ptr<GainMemory> memory = nullptr);
+                                        std::shared_ptr<GainMemory> memory = nullptr,
+                                        bool quick = false);
+
+// Why the graph is no chain, with the first node that does not continue it; empty when it is one.
+[[nodiscard]] std::string why_no_chain(const Graph& graph);
+
+// What `layer-product` and `dag` do.
+void report_composition(const MethodRun& run, std::string_view method, bool quick);
 
 }  // namespace lipscope

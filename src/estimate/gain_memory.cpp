@@ -18,8 +18,8 @@ double widened(double gain) {
   return few_bits ? gain : mul_up(gain, 1 + 0x1p-40);
 }
 
-double ask(const Node& node, Index k, const NormPair& norms, std::span<const Box> in) {
-  const auto gain = node.op->gain({norms, in, k});
+double ask(const Node& node, Index k, const NormPair& norms, std::span<const Box> in, bool quick) {
+  const auto gain = node.op->gain({norms, in, k, quick});
   return !gain || std::isnan(gain->value) ? kInf : widened(gain->value);
 }
 
@@ -44,8 +44,9 @@ std::string digest(const std::vector<const Box*>& boxes) {
 
 std::shared_ptr<GainMemory> make_gain_memory() { return std::make_shared<GainMemory>(); }
 
-double GainMemory::gain(ValueBoxes& boxes, const Node& node, Index k, const NormPair& norms) {
-  Key key{node.op.get(), k, norms.in.p(), norms.out.p(), {}, {}};
+double GainMemory::gain(ValueBoxes& boxes, const Node& node, Index k, const NormPair& norms,
+                        bool quick) {
+  Key key{node.op.get(), k, norms.in.p(), norms.out.p(), {}, {}, quick};
   Entry entry{kInf, node.op, {}};
   std::vector<Box> in;
   std::vector<const Box*> varying;
@@ -66,7 +67,7 @@ double GainMemory::gain(ValueBoxes& boxes, const Node& node, Index k, const Norm
     const std::scoped_lock lock(mutex_);
     if (const auto found = known_.find(key); found != known_.end()) return found->second.value;
   }
-  entry.value = ask(node, k, norms, in);
+  entry.value = ask(node, k, norms, in, quick);
   const std::scoped_lock lock(mutex_);
   return known_.emplace(std::move(key), std::move(entry)).first->second.value;
 }

@@ -18,8 +18,9 @@ namespace lipscope {
 class GainMemory {
  public:
   // The gain of a node's output 0 with respect to input k, from memory or from the operator.
-  // Infinity where there is none.
-  [[nodiscard]] double gain(ValueBoxes& boxes, const Node& node, Index k, const NormPair& norms);
+  // Infinity where there is none. `quick`: see GainQuery.
+  [[nodiscard]] double gain(ValueBoxes& boxes, const Node& node, Index k, const NormPair& norms,
+                            bool quick);
 
  private:
   struct Key {
@@ -28,6 +29,7 @@ class GainMemory {
     double p, q;
     std::vector<const Tensor*> constants;
     std::string boxes;  // digest
+    bool quick;
     friend auto operator<=>(const Key&, const Key&) = default;
   };
   struct Entry {

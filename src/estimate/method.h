@@ -37,6 +37,8 @@ struct Method {
   std::string (*unsupported)(const Query& query);
   // Being stopped costs tightness, never validity.
   void (*run)(const MethodRun& run);
+  // A first answer for a large model, to be had long before run() ends; may be null.
+  void (*run_first)(const MethodRun& run) = nullptr;
 };
 
 // In the order they run, cheapest first.

@@ -52,13 +52,21 @@ class Plan {
         deadline_(start_ + std::chrono::duration_cast<Clock::duration>(budget.time)) {}
 
   Answer run() {
+    constexpr Index kManyParameters = 300'000;
+    std::vector<MethodReport> reports;
     for (const Method& method : methods()) {
-      MethodReport report{.method = std::string(method.info.id),
-                          .side = std::string(method.info.side)};
-      report.skipped = reason_to_skip(method);
-      if (report.skipped.empty()) run_one(method, report);
-      answer_.methods.push_back(std::move(report));
+      reports.push_back(
+          {.method = std::string(method.info.id), .side = std::string(method.info.side)});
+      if (query_.graph->parameter_count() < kManyParameters || method.run_first == nullptr)
+        continue;
+      if (reason_to_skip(method).empty()) run_one(method, method.run_first, reports.back());
     }
+    for (std::size_t i = 0; i < reports.size(); ++i) {
+      const Method& method = methods()[i];
+      reports[i].skipped = reason_to_skip(method);
+      if (reports[i].skipped.empty()) run_one(method, method.run, reports[i]);
+    }
+    answer_.methods = std::move(reports);
     answer_.outcome = reached_target()                 ? Outcome::kTarget
                       : context_.stop.stop_requested() ? Outcome::kInterrupted
                       : Clock::now() >= deadline_      ? Outcome::kTimeLimit
@@ -84,7 +92,7 @@ class Plan {
     return {};
   }
 
-  void run_one(const Method& method, MethodReport& report) {
+  void run_one(const Method& method, void (*work)(const MethodRun&), MethodReport& report) {
     const auto start = Clock::now();
     const bool lower = method.info.side == "lower";
     if (context_.progress) context_.progress({method.info.id, &answer_.bracket});
@@ -105,8 +113,8 @@ class Plan {
               if (answer_.no_bound.empty()) answer_.no_bound = std::move(why);
             },
         .target_reached = [&] { return reached_target(); }};
-    method.run(run);
-    report.seconds = since(start);
+    work(run);
+    report.seconds += since(start);
   }
 
   void keep(bool lower, const Bound& bound, std::optional<Witness> witness,

@@ -95,32 +95,62 @@ class Evaluator {
   }
 
   // The same when one factor is constant, with as few passes over it as possible: weights are far
-  // larger than what they are applied to. Nothing if it is not finite.
+  // larger than what they are applied to. Nothing if the constant is not finite.
   [[nodiscard]] std::optional<Bounds> with_constant(const BoundsView& x, std::span<const double> c,
                                                     bool constant_first) const {
-    const auto apply_to = [&](const double* v, const double* w) {
+    const auto apply_to = [&](const Vector& v, const double* w) {
       Vector out(static_cast<std::size_t>(map_.size));
-      map_.apply(constant_first ? w : v, constant_first ? v : w, out.data());
+      map_.apply(constant_first ? w : v.data(), constant_first ? v.data() : w, out.data());
       return out;
     };
-    Vector middle(x.lower.size()), slack(x.lower.size()), size(c.size());
-    for (std::size_t i = 0; i < middle.size(); ++i) {
-      const Interval entry{x.lower[i], x.upper[i]};
-      middle[i] = midpoint(entry);
-      slack[i] = add_up(mul_up(gamma_, std::fabs(middle[i])), radius_up(entry));
-    }
     double least = kInf, sum = 0;
-    for (std::size_t i = 0; i < c.size(); ++i) {
-      const double m = std::fabs(c[i]);
-      size[i] = m;
+    for (const double w : c) {
+      const double m = std::fabs(w);
       sum += m * 0.0;  // NaN when an entry is not finite
       least = m != 0 && m < least ? m : least;
     }
     if (sum != 0) return std::nullopt;
-    const Vector centre = apply_to(middle.data(), c.data()),
-                 error = apply_to(slack.data(), size.data());
-    return around(centre, error,
-                  lost_to_underflow(smallest_nonzero(slack, smallest_nonzero(middle)), least));
+    const auto unbounded = [&](bool upper) {
+      return mapped(x,
+                    [&](double l, double u) { return (upper ? u == kInf : l == -kInf) ? 1. : 0.; });
+    };
+    const Vector no_upper = unbounded(true), no_lower = unbounded(false);
+    const bool bounded = !any(no_upper) && !any(no_lower);
+    std::vector<bool> up, down;
+    if (!bounded) {
+      // Sides that some term leaves open: one pass with the positive, one with the negative
+      // weights.
+      const auto signs = [&](double sign) {
+        Vector part(c.size());
+        for (std::size_t i = 0; i < c.size(); ++i) part[i] = sign * c[i] > 0 ? 1 : 0;
+        return std::pair{apply_to(no_upper, part.data()), apply_to(no_lower, part.data())};
+      };
+      const auto [up_by_up, down_by_down] = signs(1);
+      const auto [down_by_up, up_by_down] = signs(-1);
+      bool all = true;
+      for (std::size_t i = 0; i < up_by_up.size(); ++i) {
+        up.push_back(up_by_up[i] + up_by_down[i] != 0);
+        down.push_back(down_by_up[i] + down_by_down[i] != 0);
+        all = all && up[i] && down[i];
+      }
+      if (all) return Bounds{Vector(up.size(), -kInf), Vector(up.size(), kInf)};
+    }
+    const Bounds finite = bounded ? Bounds{} : without_infinities(x);
+    const BoundsView inside = bounded ? x : BoundsView(finite);
+    Vector middle(x.lower.size()), slack(x.lower.size()), size(c.size());
+    for (std::size_t i = 0; i < middle.size(); ++i) {
+      const Interval entry{inside.lower[i], inside.upper[i]};
+      middle[i] = midpoint(entry);
+      slack[i] = add_up(mul_up(gamma_, std::fabs(middle[i])), radius_up(entry));
+    }
+    for (std::size_t i = 0; i < c.size(); ++i) size[i] = std::fabs(c[i]);
+    const double eta = lost_to_underflow(smallest_nonzero(slack, smallest_nonzero(middle)), least);
+    Bounds result = around(apply_to(middle, c.data()), apply_to(slack, size.data()), eta);
+    for (std::size_t i = 0; i < up.size(); ++i) {
+      if (up[i]) result.upper[i] = kInf;
+      if (down[i]) result.lower[i] = -kInf;
+    }
+    return result;
   }
 
   // Positive and negative parts: keeps signs where both factors are wide.
@@ -224,7 +254,7 @@ Bounds bilinear_range(const BilinearMap& map, const BoundsView& a, const BoundsV
   // Exact constants are one array for both ends.
   const bool a_constant = a.lower.data() == a.upper.data(),
              b_constant = b.lower.data() == b.upper.data();
-  if ((b_constant && is_bounded(a)) || (a_constant && is_bounded(b))) {
+  if (a_constant || b_constant) {
     const auto found = b_constant ? evaluator.with_constant(a, b.lower, false)
                                   : evaluator.with_constant(b, a.lower, true);
     if (found) return *found;

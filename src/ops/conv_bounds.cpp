@@ -33,17 +33,20 @@ Index positions(const ConvForm& form) {
   return form.transposed ? form.shape.input_size() : form.shape.output_size();
 }
 
-double image_gain_up(const ConvForm& form, const Box& weights, const NormPair& norms) {
+double image_gain_up(const ConvForm& form, const Box& weights, const GainQuery& query) {
+  const NormPair& norms = query.norms;
   const Middle w(weights);
   if (!w.bounded) return kInf;
   const NormPair pair = form.transposed ? adjoint_norms(norms) : norms;
-  const double one = conv_norm(form.shape, w.middle.data(), w.radii(), pair, kUpperOnly).upper;
+  const double one =
+      conv_norm(form.shape, w.middle.data(), w.radii(), pair, gain_effort(query)).upper;
   return repeated_norm_up(one, form.shape.batch, norms);
 }
 
 // Each filter multiplies the patches of its group: the blocks are the patch matrices [linear-6].
 std::optional<double> weights_gain_up(const ConvForm& form, const Box& image,
-                                      const NormPair& norms) {
+                                      const GainQuery& query) {
+  const NormPair& norms = query.norms;
   constexpr Index kMostEntries = Index{1} << 22;
   const ConvShape& s = form.shape;
   if (s.x_size() == 0 || s.y_size() == 0 || s.w_size() == 0) return 0;
@@ -85,7 +88,7 @@ std::optional<double> weights_gain_up(const ConvForm& form, const Box& image,
     const std::vector<double> middle = patches(x.middle);
     const std::vector<double> radius = x.exact ? std::vector<double>() : patches(x.radius);
     sizes.push_back(matrix_norm({rows, cols, middle.data(), x.exact ? nullptr : radius.data()},
-                                norms, kUpperOnly)
+                                norms, gain_effort(query))
                         .upper);
   }
   return repeated_norm_up(diagonal_norm_up(sizes, norms), s.out_channels / s.groups, norms);
@@ -127,9 +130,9 @@ std::optional<Gain> conv_gain(const ConvForm& form, const GainQuery& query) {
     const double block = copied_norm_up(form.shape.batch * positions(form), query.norms.out);
     gain.value = repeated_norm_up(block, out_channels(form), query.norms);
   } else if (query.wrt == 0) {
-    gain.value = image_gain_up(form, query.in[1], query.norms);
+    gain.value = image_gain_up(form, query.in[1], query);
   } else {
-    const auto value = weights_gain_up(form, query.in[0], query.norms);
+    const auto value = weights_gain_up(form, query.in[0], query);
     if (!value) return std::nullopt;
     gain.value = *value;
   }

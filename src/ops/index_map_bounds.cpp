@@ -79,7 +79,9 @@ double weighted_norm_up(const IndexMap& map, const NormPair& norms) {
   if (largest(counts(terms.row, rows)) <= 1) {
     return grouped_norm_up(terms.col, cols, terms.weight, norms.out.p(), norms);
   }
-  return sparse_norm({rows, cols, terms.row, terms.col, terms.weight}, norms, kUpperOnly).upper;
+  return sparse_norm({rows, cols, terms.row, terms.col, terms.weight}, norms,
+                     NormEffort{.want_lower = false})
+      .upper;
 }
 
 }  // namespace

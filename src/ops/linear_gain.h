@@ -3,10 +3,15 @@
 #pragma once
 
 #include "linalg/operator_norm.h"
+#include "lipscope/op.h"
 
 namespace lipscope {
 
-inline constexpr NormEffort kUpperOnly{.want_lower = false};
+[[nodiscard]] inline NormEffort gain_effort(const GainQuery& query) {
+  NormEffort effort{.want_lower = false};
+  if (query.quick) effort.max_work = 2e8;
+  return effort;
+}
 
 // I (x) M: `times` copies of a map of the given norm, each on entries of its own. Exact.
 [[nodiscard]] inline double repeated_norm_up(double norm, Index times, const NormPair& norms) {

@@ -98,7 +98,8 @@ bool holds_doubles(std::span<const Box> in) {
 }
 
 // Norm of the rows x cols matrix at `offset` of the bounds.
-double block_norm_up(const Bounds& b, Index rows, Index cols, Index offset, const NormPair& norms) {
+double block_norm_up(const Bounds& b, Index rows, Index cols, Index offset,
+                     const GainQuery& query) {
   std::vector<double> middle, radius;
   bool exact = true;
   for (Index i = offset; i < offset + rows * cols; ++i) {
@@ -109,8 +110,8 @@ double block_norm_up(const Bounds& b, Index rows, Index cols, Index offset, cons
     radius.push_back(radius_up(x));
     exact = exact && radius.back() == 0;
   }
-  return matrix_norm({rows, cols, middle.data(), exact ? nullptr : radius.data()}, norms,
-                     kUpperOnly)
+  return matrix_norm({rows, cols, middle.data(), exact ? nullptr : radius.data()}, query.norms,
+                     gain_effort(query))
       .upper;
 }
 
@@ -155,7 +156,7 @@ double term_gain_up(const Multilinear& form, const Multilinear::Term& term,
   };
   const Index count = product(blocks), m = product(rows), n = product(cols);
   std::vector<double> sizes;
-  for (Index i = 0; i < count; ++i) sizes.push_back(block_norm_up(b, m, n, i * m * n, query.norms));
+  for (Index i = 0; i < count; ++i) sizes.push_back(block_norm_up(b, m, n, i * m * n, query));
   double gain = repeated_norm_up(diagonal_norm_up(sizes, query.norms), repeats, query.norms);
   gain = gain_mul_up(gain, copied_norm_up(copies, query.norms.out));
   gain = gain_mul_up(gain, added_norm_up(added, query.norms.in));

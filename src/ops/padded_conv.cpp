@@ -82,7 +82,7 @@ class PaddedConvOp final : public Op {
     if (query.wrt != 0) {
       const auto padded = pad_->range(query.in.first(1));
       if (!padded) return std::nullopt;
-      return conv_->gain({query.norms, behind_pad(query.in, (*padded)[0]), query.wrt});
+      return conv_->gain({query.norms, behind_pad(query.in, (*padded)[0]), query.wrt, query.quick});
     }
     if (!std::all_of(query.in.begin(), query.in.end(), holds_doubles)) return std::nullopt;
     Gain gain{0, "norms-12"};
@@ -95,7 +95,7 @@ class PaddedConvOp final : public Op {
     }
     const bool exact = std::ranges::all_of(radius, [](double r) { return r == 0; });
     const double one = padded_conv_norm(map_, middle.data(), exact ? nullptr : radius.data(),
-                                        query.norms, kUpperOnly)
+                                        query.norms, gain_effort(query))
                            .upper;
     gain.value = repeated_norm_up(one, map_.conv.batch, query.norms);
     return gain;

@@ -14,15 +14,13 @@
 namespace lipscope {
 namespace {
 
-std::string unsupported(const Query&) { return {}; }
-
-void run(const MethodRun& run) {
-  const Graph& graph = *run.query.graph;
-  const Composition composed =
-      compose(graph, run.query.norms, operator_gains(graph, run.query.domain, run.context.memory));
-  run.report({composed.upper, Guarantee::kProved, "dag"}, {}, composed.gains);
-  if (!composed.no_bound.empty()) run.no_bound(composed.no_bound);
+std::string unsupported(const Query& query) {
+  const bool same = query.norms.in == query.norms.out && why_no_chain(*query.graph).empty();
+  return same ? "a chain: layer-product says the same" : "";
 }
+
+void run(const MethodRun& run) { report_composition(run, "dag", false); }
+void run_first(const MethodRun& run) { report_composition(run, "dag", true); }
 
 }  // namespace
 
@@ -33,7 +31,8 @@ std::vector<Method> method_dag() {
                     .theory = "composition-2",
                     .guarantee = Guarantee::kProved},
            .unsupported = unsupported,
-           .run = run}};
+           .run = run,
+           .run_first = run_first}};
 }
 
 }  // namespace lipscope

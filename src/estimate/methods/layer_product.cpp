@@ -6,10 +6,6 @@
 // Cost       one gain per node.
 // Certifies  the gains, checked by certify/checker/composition.cpp.
 // Theory     docs/theory/composition.md [composition-1].
-#include <fmt/format.h>
-
-#include <algorithm>
-
 #include "estimate/composition.h"
 #include "estimate/method.h"
 
@@ -18,28 +14,11 @@ namespace {
 
 std::string unsupported(const Query& query) {
   if (query.norms.in != query.norms.out) return "input and output norm have to be the same";
-  std::vector<bool> depends(query.graph->values().size());
-  for (const ValueId id : query.graph->inputs()) depends[id.index] = true;
-  if (query.graph->inputs().size() != 1) return "several inputs";
-  ValueId last = query.graph->inputs()[0];
-  for (const Node& node : query.graph->nodes()) {
-    int used = 0;
-    for (const ValueId id : node.inputs) used += depends[id.index] ? 1 : 0;
-    const bool next = used == 1 && std::ranges::count(node.inputs, last) == 1;
-    if (!next) return fmt::format("node '{}' does not continue a chain", node.name);
-    for (const ValueId id : node.outputs) depends[id.index] = true;
-    last = node.outputs[0];
-  }
-  return {};
+  return why_no_chain(*query.graph);
 }
 
-void run(const MethodRun& run) {
-  const Graph& graph = *run.query.graph;
-  const Composition product =
-      compose(graph, run.query.norms, operator_gains(graph, run.query.domain, run.context.memory));
-  run.report({product.upper, Guarantee::kProved, "layer-product"}, {}, product.gains);
-  if (!product.no_bound.empty()) run.no_bound(product.no_bound);
-}
+void run(const MethodRun& run) { report_composition(run, "layer-product", false); }
+void run_first(const MethodRun& run) { report_composition(run, "layer-product", true); }
 
 }  // namespace
 
@@ -50,7 +29,8 @@ std::vector<Method> method_layer_product() {
                     .theory = "composition-1",
                     .guarantee = Guarantee::kProved},
            .unsupported = unsupported,
-           .run = run}};
+           .run = run,
+           .run_first = run_first}};
 }
 
 }  // namespace lipscope

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes random models of about ten million parameters, for timing: bench/make_large_models.py FOLDER
+
+mlp_10m: 784-2048-2048-2048-10 with ReLU. vgg_7m: six 3x3 convolutions on 3x32x32 and two dense layers.
+Needs nothing but Python; weights are Kaiming-like, from a fixed seed."""
+import array, pathlib, random, sys
+
+
+def varint(n):
+    out = bytearray()
+    while True:
+        out.append(n & 127 | (128 if n > 127 else 0))
+        n >>= 7
+        if not n:
+            return bytes(out)
+
+
+def field(number, value):
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    data = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def tensor(name, dims, spread, rng):
+    count = 1
+    for d in dims:
+        count *= d
+    block = array.array("f", (rng.gauss(0, spread) for _ in range(min(count, 1 << 16))))
+    data = array.array("f", block)
+    while len(data) < count:  # shifted copies of one block: random enough for timing
+        shift = rng.randrange(1, len(block))
+        data.extend(block[shift:] + block[:shift])
+    raw = data[:count].tobytes()
+    return b"".join(field(1, d) for d in dims) + field(2, 1) + field(8, name) + field(9, raw)
+
+
+def ints(name, values):
+    return field(1, name) + field(20, 7) + b"".join(field(8, v) for v in values)
+
+
+def node(op, inputs, output, attributes=()):
+    return (b"".join(field(1, i) for i in inputs) + field(2, output) + field(3, output) + field(4, op)
+            + b"".join(field(5, a) for a in attributes))
+
+
+def value(name, dims):
+    shape = b"".join(field(1, field(1, d)) for d in dims)
+    return field(1, name) + field(2, field(1, field(1, 1) + field(2, shape)))
+
+
+def model(nodes, weights, inputs, outputs):
+    graph = (b"".join(field(1, n) for n in nodes) + field(2, "large") + b"".join(field(5, w) for w in weights)
+             + field(11, inputs) + field(12, outputs))
+    return field(1, 8) + field(7, graph) + field(8, field(1, "") + field(2, 13))
+
+
+def mlp(rng):
+    sizes, nodes, weights, x = [784, 2048, 2048, 2048, 10], [], [], "x"
+    for i, (n, k) in enumerate(zip(sizes, sizes[1:])):
+        weights += [tensor(f"w{i}", [n, k], (2 / n) ** 0.5, rng), tensor(f"b{i}", [k], 0.1, rng)]
+        nodes.append(node("Gemm", [x, f"w{i}", f"b{i}"], f"h{i}"))
+        x = f"h{i}"
+        if k != 10:
+            nodes.append(node("Relu", [x], f"r{i}"))
+            x = f"r{i}"
+    return model(nodes, weights, value("x", [1, 784]), value(x, [1, 10]))
+
+
+def vgg(rng):
+    nodes, weights, x, channels = [], [], "x", 3
+    for i, (k, pool) in enumerate([(64, 0), (64, 1), (128, 0), (128, 1), (256, 0), (256, 1)]):
+        weights += [tensor(f"w{i}", [k, channels, 3, 3], (2 / (9 * channels)) ** 0.5, rng), tensor(f"b{i}", [k], 0.1, rng)]
+        nodes.append(node("Conv", [x, f"w{i}", f"b{i}"], f"c{i}", [ints("pads", [1, 1, 1, 1])]))
+        nodes.append(node("Relu", [f"c{i}"], f"r{i}"))
+        x, channels = f"r{i}", k
+        if pool:
+            nodes.append(node("MaxPool", [x], f"p{i}", [ints("kernel_shape", [2, 2]), ints("strides", [2, 2])]))
+            x = f"p{i}"
+    nodes.append(node("Flatten", [x], "flat"))
+    for i, (n, k) in enumerate([(4096, 1400), (1400, 10)]):
+        weights += [tensor(f"v{i}", [n, k], (2 / n) ** 0.5, rng), tensor(f"a{i}", [k], 0.1, rng)]
+        nodes.append(node("Gemm", ["flat" if i == 0 else "s", f"v{i}", f"a{i}"], f"d{i}"))
+        if i == 0:
+            nodes.append(node("Relu", ["d0"], "s"))
+    return model(nodes, weights, value("x", [1, 3, 32, 32]), value("d1", [1, 10]))
+
+
+folder = pathlib.Path(sys.argv[1])
+folder.mkdir(parents=True, exist_ok=True)
+rng = random.Random(1)
+(folder / "mlp_10m.onnx").write_bytes(mlp(rng))
+(folder / "vgg_7m.onnx").write_bytes(vgg(rng))
