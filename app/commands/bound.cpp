@@ -96,6 +96,7 @@ Json method_rows(const Answer& answer) {
     row["value"] = report.bound ? Json(report.bound->value) : Json(nullptr);
     row["guarantee"] = report.bound ? Json(to_string(report.bound->guarantee)) : Json(nullptr);
     row["seconds"] = report.seconds;
+    if (report.gap) row["gap"] = *report.gap;
     if (!report.skipped.empty()) row["skipped"] = report.skipped;
     rows.push_back(std::move(row));
   }

@@ -78,11 +78,26 @@ struct GainClaim {
   double value = 0;
 };
 
+// Multipliers that prove the semidefinite bound of a chain [global-1].
+struct ChainProof {
+  double rho = 0;
+  std::vector<std::vector<double>> multipliers;  // by activation, by entry
+};
+
+// What makes a bound more than a number.
+struct Evidence {
+  std::optional<Witness> witness = {};
+  std::vector<GainClaim> gains = {};
+  std::optional<ChainProof> chain = {};
+  std::optional<double> gap = {};  // relative distance to the best the method could do
+};
+
 struct MethodReport {
   std::string method;
   std::string side;  // "lower" or "upper"
   std::optional<Bound> bound;
   double seconds = 0;
+  std::optional<double> gap;
   std::string skipped;  // why it did not run
 };
 
@@ -90,9 +105,10 @@ struct MethodReport {
 struct Answer {
   Bracket bracket;
   Outcome outcome = Outcome::kFinished;
-  std::optional<Witness> witness;  // of the best proved lower bound
-  std::vector<GainClaim> gains;    // of the best proved upper bound
-  std::string no_bound;            // where and why there is no finite upper bound
+  std::optional<Witness> witness;   // of the best proved lower bound
+  std::vector<GainClaim> gains;     // of the best proved upper bound, or
+  std::optional<ChainProof> chain;  // its multipliers
+  std::string no_bound;             // where and why there is no finite upper bound
   std::vector<MethodReport> methods;
   double seconds = 0;
 };

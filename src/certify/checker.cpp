@@ -14,6 +14,7 @@
 #include "certify/document.h"
 #include "linalg/operator_norm.h"
 #include "lipscope/error.h"
+#include "sdp/lmi.h"
 
 namespace lipscope {
 namespace {
@@ -46,10 +47,28 @@ class Checker {
       claimed_[{gain.node, gain.input, gain.norms.in.p(), gain.norms.out.p()}] = gain.value;
     }
     boxes_ = ranges(domain_boxes());
+    if (parts_.chain) return check_chain();
     const double composed = compose();
     if (!(composed <= *parts_.upper)) {
       reject("the gains compose to {}, above the claimed upper bound {}", composed, *parts_.upper);
     }
+  }
+
+  void check_chain() const {
+    constexpr Index kMost = 20'000;
+    const NormPair& norms = parts_.statement.norms;
+    const bool scalar = element_count(graph_.value(graph_.outputs()[0]).type.shape) == 1;
+    if (norms.in != Norm(2) || (norms.out != Norm(2) && !scalar))
+      reject("multipliers prove constants from l2 to l2 only");
+    std::string reason;
+    const auto chain = as_chain(
+        graph_, [&](ValueId id) -> const Box& { return boxes_[id.index]; }, kMost, reason);
+    if (!chain) reject("not a chain: {}", reason);
+    if (!proves_chain(*chain, parts_.chain->multipliers, parts_.chain->rho))
+      reject("the multipliers do not prove rho = {}", parts_.chain->rho);
+    const double proved = chain_constant_up(*chain, parts_.chain->rho);
+    if (!(proved <= *parts_.upper))
+      reject("rho gives {}, above the claimed upper bound {}", proved, *parts_.upper);
   }
 
   void check_lower() const {

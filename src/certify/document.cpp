@@ -128,6 +128,11 @@ CertificateParts read_certificate(const Json& document) try {
                                parse_norms(gain.at("norm").get<std::string>()),
                                number(gain.at("value"))});
       }
+    } else if (kind == "lipsdp") {
+      parts.chain.emplace();
+      parts.chain->rho = number(step.at("rho"));
+      for (const Json& list : step.at("multipliers"))
+        parts.chain->multipliers.push_back(numbers(list));
     } else if (kind == "quotient") {
       parts.witness = Witness{numbers(step.at("x")), numbers(step.at("y"))};
     } else {
@@ -151,14 +156,20 @@ std::string write_certificate(const Statement& statement, const Answer& answer) 
     return Json{{"value", b.value}, {"guarantee", to_string(b.guarantee)}, {"method", b.method}};
   };
   Json proof = Json::array();
-  Json gains = Json::array();
-  for (const GainClaim& gain : answer.gains) {
-    gains.push_back({{"node", gain.node},
-                     {"input", gain.input},
-                     {"norm", gain.norms.name()},
-                     {"value", gain.value}});
+  if (answer.chain) {
+    proof.push_back({{"kind", "lipsdp"},
+                     {"rho", answer.chain->rho},
+                     {"multipliers", answer.chain->multipliers}});
+  } else {
+    Json gains = Json::array();
+    for (const GainClaim& gain : answer.gains) {
+      gains.push_back({{"node", gain.node},
+                       {"input", gain.input},
+                       {"norm", gain.norms.name()},
+                       {"value", gain.value}});
+    }
+    proof.push_back({{"kind", "composition"}, {"gains", std::move(gains)}});
   }
-  proof.push_back({{"kind", "composition"}, {"gains", std::move(gains)}});
   const bool witnessed = lower && answer.witness;
   if (witnessed)
     proof.push_back({{"kind", "quotient"}, {"x", answer.witness->x}, {"y", answer.witness->y}});

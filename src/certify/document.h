@@ -14,6 +14,7 @@ struct CertificateParts {
   Statement statement;
   std::optional<double> lower, upper;
   std::vector<GainClaim> gains;
+  std::optional<ChainProof> chain;
   std::optional<Witness> witness;
 };
 

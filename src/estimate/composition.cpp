@@ -153,7 +153,7 @@ void report_composition(const MethodRun& run, std::string_view method, bool quic
   const Graph& graph = *run.query.graph;
   const Composition composed = compose(
       graph, run.query.norms, operator_gains(graph, run.query.domain, run.context.memory, quick));
-  run.report({composed.upper, Guarantee::kProved, std::string(method)}, {}, composed.gains);
+  run.report({composed.upper, Guarantee::kProved, std::string(method)}, {.gains = composed.gains});
   if (!composed.no_bound.empty()) run.no_bound(composed.no_bound);
 }
 

@@ -17,8 +17,8 @@ struct MethodRun {
   const Query& query;
   const RunContext& context;
   std::chrono::steady_clock::time_point deadline;
-  // Adds what was found so far; the pieces of evidence belong to the bound.
-  std::function<void(Bound, std::optional<Witness>, std::vector<GainClaim>)> report;
+  // Adds what was found so far.
+  std::function<void(Bound, Evidence)> report;
   // A function without a finite constant: the node and why.
   std::function<void(std::string)> no_bound;
 

@@ -96,41 +96,47 @@ class Plan {
     const auto start = Clock::now();
     const bool lower = method.info.side == "lower";
     if (context_.progress) context_.progress({method.info.id, &answer_.bracket});
-    const MethodRun run{
-        .query = query_,
-        .context = context_,
-        .deadline = deadline_,
-        .report =
-            [&](Bound bound, std::optional<Witness> witness, std::vector<GainClaim> gains) {
-              const bool better = !report.bound || (lower ? bound.value > report.bound->value
+    const MethodRun run{.query = query_,
+                        .context = context_,
+                        .deadline = deadline_,
+                        .report =
+                            [&](Bound bound, Evidence evidence) {
+                              const bool better =
+                                  !report.bound || (lower ? bound.value > report.bound->value
                                                           : bound.value < report.bound->value);
-              if (better) report.bound = bound;
-              keep(lower, bound, std::move(witness), std::move(gains));
-              if (context_.progress) context_.progress({method.info.id, &answer_.bracket});
-            },
-        .no_bound =
-            [&](std::string why) {
-              if (answer_.no_bound.empty()) answer_.no_bound = std::move(why);
-            },
-        .target_reached = [&] { return reached_target(); }};
+                              if (better) {
+                                report.bound = bound;
+                                report.gap = evidence.gap;
+                              }
+                              keep(lower, bound, std::move(evidence));
+                              if (context_.progress)
+                                context_.progress({method.info.id, &answer_.bracket});
+                            },
+                        .no_bound =
+                            [&](std::string why) {
+                              if (answer_.no_bound.empty()) answer_.no_bound = std::move(why);
+                            },
+                        .target_reached = [&] { return reached_target(); }};
     work(run);
     report.seconds += since(start);
   }
 
-  void keep(bool lower, const Bound& bound, std::optional<Witness> witness,
-            std::vector<GainClaim> gains) {
+  void keep(bool lower, const Bound& bound, Evidence evidence) {
     Bracket& bracket = answer_.bracket;
+    const bool proved = bound.guarantee == Guarantee::kProved;
     if (lower) {
       const auto held = bracket.lower(Guarantee::kProved);
-      if (bound.guarantee == Guarantee::kProved && (!held || bound.value > held->value))
-        answer_.witness = std::move(witness);
+      if (proved && (!held || bound.value > held->value))
+        answer_.witness = std::move(evidence.witness);
       bracket.add_lower(bound);
-    } else {
-      const auto held = bracket.upper(Guarantee::kProved);
-      if (bound.guarantee == Guarantee::kProved && (!held || bound.value < held->value))
-        answer_.gains = std::move(gains);
-      bracket.add_upper(bound);
+      return;
     }
+    const auto held = bracket.upper(Guarantee::kProved);
+    if (proved && (!held || bound.value < held->value)) {
+      answer_.gains = std::move(evidence.gains);
+      answer_.chain = std::move(evidence.chain);
+    }
+    bracket.add_upper(bound);
   }
 
   const Query& query_;

@@ -55,7 +55,7 @@ TEST_F(Cli, CertificatesAreAcceptedAndFalseOnesRejected) {
 TEST_F(Cli, DomainsAreHonoured) {
   const std::string proof = (folder_ / "proof.json").string();
   const Outcome box =
-      run("bound --json --time 0.5 " + kCnn + " --box 0.3,0.31 --certificate " + proof);
+      run("bound --json --time 4 " + kCnn + " --box 0.3,0.31 --certificate " + proof);
   const Json document = Json::parse(box.out);
   EXPECT_EQ(document["query"]["domain"]["kind"], "box");
   for (const double x : document["witness"]["x"]) {

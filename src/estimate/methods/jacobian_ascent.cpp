@@ -215,7 +215,8 @@ class Ascent {
     learn(pair.loss);
     if (pair.value <= proved_) return;
     proved_ = pair.value;
-    run_.report({pair.value, Guarantee::kProved, "jacobian-ascent"}, std::move(pair.witness), {});
+    run_.report({pair.value, Guarantee::kProved, "jacobian-ascent"},
+                {.witness = std::move(pair.witness)});
   }
 
   // Deep networks: intervals widen from layer to layer and short segments cannot be proved. What

@@ -98,9 +98,9 @@ void run(const MethodRun& run) {
                                              query.norms, repeated(here.direction), 1));
   const bool smooth = std::abs(near.value - here.value) <= kSame * near.value;
   if (smooth || check.value >= here.value * (1 - kSame)) {
-    run.report({here.value, Guarantee::kReal, "point"}, {}, {});
+    run.report({here.value, Guarantee::kReal, "point"}, {});
   }
-  if (!smooth) run.report({near.value, Guarantee::kEstimate, "point"}, {}, {});
+  if (!smooth) run.report({near.value, Guarantee::kEstimate, "point"}, {});
 }
 
 }  // namespace
