@@ -4,6 +4,7 @@
 #include <lapack.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 #include "estimate/lipsdp_dual.h"
@@ -122,18 +123,29 @@ LipsdpResult LipsdpResult::raised(double slack) const {
 void solve_lipsdp(const Chain& chain, double gap, const std::function<bool()>& stop,
                   const std::function<void(const LipsdpResult&)>& found) {
   constexpr int kMostSteps = 20000;
+  using Clock = std::chrono::steady_clock;
+  const auto since = [](Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  };
   const double depth = static_cast<double>(chain.slopes.size()) + 1;
   const auto most_rank =
       static_cast<Index>(std::ceil(std::sqrt(2.0 * (static_cast<double>(chain.size()) + 1))));
   LipsdpDual dual(chain, std::min<Index>(12, most_rank));
-  double best = HUGE_VAL, last_value = 0, last_gap = HUGE_VAL, patience = 1e-4;
-  int since_check = 0;
+  // Where a check costs more than many steps, the first one waits until it can be the last.
+  double cubes = 0;
+  for (const ChainLayer& layer : chain.layers)
+    cubes += std::pow(static_cast<double>(layer.rows), 3);
+  const double first_patience = cubes > 1e8 ? 0.01 * gap : 1e-4;
+  double best = HUGE_VAL, last_value = 0, last_gap = HUGE_VAL, patience = first_patience;
+  double check_seconds = 0;
+  auto checked = Clock::now();
+  int steps = 0;
   for (int i = 0; i < kMostSteps && !stop(); ++i) {
     const double value = dual.step();
     const double progress = (value - last_value) / value;
     last_value = value;
-    if (++since_check < 15 || !(progress < patience)) continue;
-    since_check = 0;
+    if (++steps < 15 || !(progress < patience) || since(checked) < check_seconds) continue;
+    const auto start = Clock::now();
     double reached = HUGE_VAL;
     for (double widen = 0.3 * gap / depth; widen < 3 && !stop(); widen *= 4) {
       const Proof tried = value_of(chain, dual.scales(), widen);
@@ -145,6 +157,9 @@ void solve_lipsdp(const Chain& chain, double gap, const std::function<bool()>& s
       }
       break;
     }
+    check_seconds = 0.5 * since(start);
+    checked = Clock::now();
+    steps = 0;
     if (reached <= gap) return;
     const bool stuck = reached > 0.8 * last_gap;
     last_gap = std::min(last_gap, reached);
@@ -152,7 +167,7 @@ void solve_lipsdp(const Chain& chain, double gap, const std::function<bool()>& s
       if (dual.rank() >= most_rank) return;
       dual.grow(std::min(most_rank, dual.rank() + dual.rank() / 2));
       last_value = 0;
-      patience = 1e-4;
+      patience = first_patience;
       continue;
     }
     patience = std::max(patience * 0.1, 1e-11);

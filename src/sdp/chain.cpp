@@ -53,6 +53,8 @@ void conv_places(const ConvShape& s, const Put& put) {
   }
 }
 
+constexpr double kMostDoubles = 2.5e8;
+
 class Reader {
  public:
   Reader(const Graph& graph, const std::function<const Box&(ValueId)>& box, Index most)
@@ -134,6 +136,8 @@ class Reader {
   bool fits(const Node& node, const ChainLayer& layer) {
     if (chain_.layers.empty()) size_ += layer.cols;
     size_ += layer.rows;
+    memory_ += static_cast<double>(layer.rows) * static_cast<double>(layer.rows + 2 * layer.cols);
+    if (memory_ > kMostDoubles) return refuse(node, "layers too large to factor");
     if (size_ <= most_ && layer.rows > 0 && layer.cols > 0) return true;
     return refuse(node, size_ > most_ ? fmt::format("more than {} entries in all", most_)
                                       : std::string("an empty layer"));
@@ -192,6 +196,7 @@ class Reader {
   const Graph& graph_;
   const std::function<const Box&(ValueId)>& box_;
   Index most_, size_ = 0;
+  double memory_ = 0;  // of the proof, in doubles
   Chain chain_;
 };
 

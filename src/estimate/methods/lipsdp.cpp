@@ -2,11 +2,12 @@
 // lipsdp: upper bound from the semidefinite relaxation with one multiplier per neuron.
 //
 // Needs      a chain of dense layers or convolutions with functions of single entries between them,
-//            l2 to l2 (a scalar output has any norm), at most 4,096 entries in all.
+//            l2 to l2 (a scalar output has any norm), at most 20,000 entries in all and 2 GB for
+//            the proof.
 // Gives      upper bound, proved: a Cholesky factorisation of the matrix inequality, all rounding
 //            included. Never above the layer product of the same layers, up to the gap.
 // Cost       some hundred products with the weights for 12 to 50 vectors, a few factorisations per
-//            layer and one of the whole.
+//            layer and one of the whole: cubes of the layer sizes.
 // Certifies  the multipliers and rho.
 // Theory     docs/theory/global.md [global-1] to [global-4].
 #include <cmath>
@@ -18,8 +19,8 @@
 namespace lipscope {
 namespace {
 
-constexpr Index kMost = 4096;
-constexpr double kGap = 1e-4;
+constexpr Index kMost = 20'000;
+constexpr double kGap = 2e-4;
 
 std::optional<Chain> chain_of(const Query& query, std::string& reason) {
   ValueBoxes boxes(*query.graph, input_boxes(*query.graph, query.domain));
