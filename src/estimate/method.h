@@ -22,6 +22,8 @@ struct MethodRun {
   // A function without a finite constant: the node and why.
   std::function<void(std::string)> no_bound;
 
+  // The method ends without having tried: why.
+  std::function<void(std::string)> decline;
   // Whether the bracket is as tight as the user wants it.
   std::function<bool()> target_reached;
 
@@ -37,7 +39,7 @@ struct Method {
   std::string (*unsupported)(const Query& query);
   // Being stopped costs tightness, never validity.
   void (*run)(const MethodRun& run);
-  // A first answer for a large model, to be had long before run() ends; may be null.
+  // A first answer, to be had long before run() ends; may be null.
   void (*run_first)(const MethodRun& run) = nullptr;
 };
 

@@ -52,14 +52,12 @@ class Plan {
         deadline_(start_ + std::chrono::duration_cast<Clock::duration>(budget.time)) {}
 
   Answer run() {
-    constexpr Index kManyParameters = 300'000;
     std::vector<MethodReport> reports;
     for (const Method& method : methods()) {
       reports.push_back(
           {.method = std::string(method.info.id), .side = std::string(method.info.side)});
-      if (query_.graph->parameter_count() < kManyParameters || method.run_first == nullptr)
-        continue;
-      if (reason_to_skip(method).empty()) run_one(method, method.run_first, reports.back());
+      if (method.run_first != nullptr && reason_to_skip(method).empty())
+        run_one(method, method.run_first, reports.back());
     }
     for (std::size_t i = 0; i < reports.size(); ++i) {
       const Method& method = methods()[i];
@@ -116,6 +114,7 @@ class Plan {
                             [&](std::string why) {
                               if (answer_.no_bound.empty()) answer_.no_bound = std::move(why);
                             },
+                        .decline = [&](std::string why) { report.skipped = std::move(why); },
                         .target_reached = [&] { return reached_target(); }};
     work(run);
     report.seconds += since(start);

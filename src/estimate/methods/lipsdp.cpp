@@ -10,6 +10,8 @@
 //            layer and one of the whole: cubes of the layer sizes.
 // Certifies  the multipliers and rho.
 // Theory     docs/theory/global.md [global-1] to [global-4].
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "bounds/boxes.h"
@@ -37,10 +39,23 @@ std::string unsupported(const Query& query) {
   return reason;
 }
 
+// Two rounds of factorisations on a usual machine.
+double seconds_for(const Chain& chain) {
+  double operations = 0;
+  for (const ChainLayer& layer : chain.layers)
+    operations += 20 * std::pow(static_cast<double>(layer.rows), 3);
+  return operations / 4e10;
+}
+
 void run(const MethodRun& run) {
   std::string reason;
   const auto chain = chain_of(run.query, reason);
   if (!chain) return;
+  const std::chrono::duration<double> left = run.deadline - std::chrono::steady_clock::now();
+  if (seconds_for(*chain) > 0.6 * left.count()) {
+    return run.decline(fmt::format("it would take about {:.0f} s of the {:.0f} s left; see --time",
+                                   seconds_for(*chain), left.count()));
+  }
   double best = HUGE_VAL;
   const auto prove = [&](const LipsdpResult& found) {
     for (const double slack : {1e-8, 1e-6, 1e-4, 1e-2}) {
