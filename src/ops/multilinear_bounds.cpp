@@ -115,6 +115,18 @@ double block_norm_up(const Bounds& b, Index rows, Index cols, Index offset,
       .upper;
 }
 
+// Whether every label of the other operand belongs to the moving one or to the output.
+bool sums_nothing(const Multilinear& form, const Multilinear::Term& term, std::size_t wrt) {
+  for (const std::size_t k : term.inputs) {
+    if (k == wrt) continue;
+    for (std::size_t l = 0; l < form.extents.size(); ++l) {
+      const bool used = form.strides[k][l] != 0;
+      if (used && form.strides[wrt][l] == 0 && form.out_strides[l] == 0) return false;
+    }
+  }
+  return true;
+}
+
 double term_gain_up(const Multilinear& form, const Multilinear::Term& term,
                     const GainQuery& query) {
   const auto wrt = static_cast<std::size_t>(query.wrt);
@@ -141,6 +153,37 @@ double term_gain_up(const Multilinear& form, const Multilinear::Term& term,
       (moving && out ? repeats : out ? copies : added) *= extents[l];
     }
   }
+  const auto product = [&](const std::vector<std::size_t>& labels) {
+    Index n = 1;
+    for (const std::size_t l : labels) n *= extents[l];
+    return n;
+  };
+  const Index count = product(blocks), m = product(rows), n = product(cols);
+  const auto finish = [&](double norm) {
+    double gain = repeated_norm_up(norm, repeats, query.norms);
+    gain = gain_mul_up(gain, copied_norm_up(copies, query.norms.out));
+    gain = gain_mul_up(gain, added_norm_up(added, query.norms.in));
+    return gain_mul_up(gain, std::fabs(term.coefficient));
+  };
+  // One exact matrix, the usual case: read as it is.
+  if (others.size() == 1 && rows.size() == 1 && cols.size() == 1 && count == 1 &&
+      others[0].values.lower.data() == others[0].values.upper.data() &&
+      sums_nothing(form, term, wrt)) {
+    const double* w = others[0].values.lower.data();
+    const Index by_row = others[0].strides[rows[0]], by_col = others[0].strides[cols[0]];
+    std::vector<double> matrix(static_cast<std::size_t>(m * n));
+    constexpr Index kTile = 32;
+    for (Index i0 = 0; i0 < m; i0 += kTile) {
+      for (Index j0 = 0; j0 < n; j0 += kTile) {
+        for (Index i = i0; i < std::min(m, i0 + kTile); ++i) {
+          for (Index j = j0; j < std::min(n, j0 + kTile); ++j)
+            matrix[static_cast<std::size_t>(i * n + j)] = w[i * by_row + j * by_col];
+        }
+      }
+    }
+    return finish(
+        matrix_norm({m, n, matrix.data(), nullptr}, query.norms, gain_effort(query)).upper);
+  }
   join(extents, others, wanted);
   std::vector<std::size_t> order = blocks;
   order.insert(order.end(), rows.begin(), rows.end());
@@ -149,18 +192,9 @@ double term_gain_up(const Multilinear& form, const Multilinear::Term& term,
   const Strides strides = dense_strides(extents, order, size);
   const Bounds b = contract_range(extents, others[0], others[1], strides, size);
 
-  const auto product = [&](const std::vector<std::size_t>& labels) {
-    Index n = 1;
-    for (const std::size_t l : labels) n *= extents[l];
-    return n;
-  };
-  const Index count = product(blocks), m = product(rows), n = product(cols);
   std::vector<double> sizes;
   for (Index i = 0; i < count; ++i) sizes.push_back(block_norm_up(b, m, n, i * m * n, query));
-  double gain = repeated_norm_up(diagonal_norm_up(sizes, query.norms), repeats, query.norms);
-  gain = gain_mul_up(gain, copied_norm_up(copies, query.norms.out));
-  gain = gain_mul_up(gain, added_norm_up(added, query.norms.in));
-  return gain_mul_up(gain, std::fabs(term.coefficient));
+  return finish(diagonal_norm_up(sizes, query.norms));
 }
 
 }  // namespace
