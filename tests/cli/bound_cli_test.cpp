@@ -12,17 +12,20 @@ using namespace lipscope::testing_support;
 const std::string kMlp = kModels + "fashion_mlp.onnx", kCnn = kModels + "fashion_cnn.onnx";
 
 TEST_F(Cli, BoundPrintsABracketForPeopleAndMachines) {
-  const Outcome human = run("bound " + kMlp + " --time 1");
+  const Outcome human = run("bound " + kMlp + " --time 3");
   EXPECT_EQ(human.code, 0) << human.err;
   EXPECT_NE(human.out.find("<= L <="), std::string::npos) << human.out;
   EXPECT_EQ(human.err, "");
-  const Json document = Json::parse(run("bound --json --time 1 " + kMlp).out);
+  const Json document = Json::parse(run("bound --json --time 3 " + kMlp).out);
   EXPECT_EQ(document["schema"], "lipscope.bound/1");
   EXPECT_EQ(document["query"]["norm_in"], "2");
   EXPECT_EQ(document["query"]["domain"]["kind"], "everywhere");
   EXPECT_EQ(document["upper"]["guarantee"], "proved");
-  // The product of the spectral norms (LAPACK) is 26.15908.
-  EXPECT_NEAR(document["upper"]["value"].get<double>(), 26.15908, 1e-4);
+  // The product of the spectral norms (LAPACK) is 26.15908; the semidefinite bound is below it.
+  const Json product = Json::parse(run("bound --json --methods layer-product " + kMlp).out);
+  EXPECT_NEAR(product["upper"]["value"].get<double>(), 26.15908, 1e-4);
+  EXPECT_EQ(document["upper"]["method"], "lipsdp");
+  EXPECT_NEAR(document["upper"]["value"].get<double>(), 23.546, 0.01);
   const double lower = document["lower"]["value"], upper = document["upper"]["value"];
   EXPECT_GT(lower, 10);
   EXPECT_GE(document["ratio"].get<double>(), upper / lower * (1 - 1e-12));
