@@ -5,12 +5,14 @@
 
 #include <array>
 #include <csignal>
+#include <ctime>
 #include <thread>
 
 namespace lipscope::app {
 namespace {
 
 std::array<int, 2> pipe_ends;
+timespec first_interrupt{};
 volatile std::sig_atomic_t interrupts = 0;
 
 std::stop_source& stop_source() {
@@ -20,8 +22,17 @@ std::stop_source& stop_source() {
 
 // A handler may do next to nothing: it wakes a thread that may do more.
 void on_interrupt(int) {
-  interrupts = interrupts + 1;
-  if (interrupts > 1) _exit(130);
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  if (interrupts > 0) {
+    // One Ctrl-C may arrive twice, through a wrapper and through the process group.
+    const auto milliseconds = (now.tv_sec - first_interrupt.tv_sec) * 1000 +
+                              (now.tv_nsec - first_interrupt.tv_nsec) / 1'000'000;
+    if (milliseconds > 300) _exit(130);
+    return;
+  }
+  interrupts = 1;
+  first_interrupt = now;
   const char byte = 0;
   [[maybe_unused]] const auto written = write(pipe_ends[1], &byte, 1);
 }

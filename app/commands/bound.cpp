@@ -49,9 +49,10 @@ struct Findings {
 
 Findings find(const Flags& flags, const Common& common) {
   const auto start = std::chrono::steady_clock::now();
+  const std::stop_token stop = stop_on_interrupt();
   Findings found{.question = read_question(flags.query), .series = {}, .margins = {}};
   Progress progress(common);
-  RunContext context{.stop = stop_on_interrupt(),
+  RunContext context{.stop = stop,
                      .seed = common.seed,
                      .progress = [&](const ProgressEvent& event) { progress.show(event); }};
   const auto left = [&] {

@@ -3,6 +3,8 @@
 
 #include "ops/rows.h"
 #include "ops/unary.h"
+#include "softmax/box.h"
+#include "softmax/calculus.h"
 
 namespace lipscope {
 namespace {
@@ -25,13 +27,13 @@ struct Softmax {
   }
   void pull(Row x, Row y, Row g, std::span<double> gx) const { push(x, y, g, gx); }
 
-  static constexpr std::string_view kTheorem = "normalisation-4";
+  static constexpr std::string_view kTheorem = "softmax-13";
   void range(const Group& x, std::span<Interval> y) const {
-    const SoftmaxTails tails(x);
-    for (std::size_t i = 0; i < y.size(); ++i) y[i] = tails.share(i);
+    const std::vector<ShareRange> ranges = softmax_ranges({x.lower, x.upper});
+    for (std::size_t i = 0; i < y.size(); ++i) y[i] = ranges[i].share;
   }
   double gain(const Group& x, const NormPair& norms) const {
-    return x.size() < 2 ? 0 : interpolated_norm_up(softmax_norms(SoftmaxTails(x)), norms);
+    return softmax_box_norm_up({x.lower, x.upper}, norms);
   }
 };
 
@@ -56,7 +58,10 @@ struct LogSoftmax {
     for (std::size_t i = 0; i < y.size(); ++i) y[i] = tails.log_share(i);
   }
   double gain(const Group& x, const NormPair& norms) const {
-    return x.size() < 2 ? 0 : interpolated_norm_up(log_softmax_norms(SoftmaxTails(x)), norms);
+    if (x.size() < 2) return 0;
+    const double local = interpolated_norm_up(log_softmax_norms(SoftmaxTails(x)), norms);
+    if (norms.in != norms.out) return local;
+    return std::min(local, log_softmax_global_norm(norms.in, static_cast<Index>(x.size()), 1).hi);
   }
 };
 

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// softmax as a user calls it.
+#include "tests/cli/cli_fixture.h"
+
+namespace {
+
+using namespace lipscope::testing_support;
+
+TEST_F(Cli, SoftmaxPrintsConstantsForPeopleAndMachines) {
+  const std::string rows =
+      file("rows.csv", "0,0,-inf\n1,2,3\n-1.6094379124341003,0,-1.6094379124341003\n");
+  const Outcome human = run("softmax " + rows + " --norm 2 --norm inf:1");
+  EXPECT_EQ(human.code, 0) << human.err;
+  EXPECT_NE(human.out.find("inf:1"), std::string::npos) << human.out;
+  const Json document =
+      Json::parse(run("softmax --json " + rows +
+                      " --norm 2 --norm 1:inf --norm 1.5 --lambda 2 --empirical 1e-4,0.1")
+                      .out);
+  EXPECT_EQ(document["schema"], "lipscope.softmax/1");
+  EXPECT_EQ(document["lambda"], 2);
+  EXPECT_EQ(document["rows"], 3);
+  EXPECT_EQ(document["global"]["2:2"]["value"], 1);
+  EXPECT_EQ(document["global"]["1:inf"]["value"], 0.5);
+  EXPECT_EQ(document["global"]["2:2"]["guarantee"], "proved");
+  ASSERT_EQ(document["local"].size(), 3U);
+  EXPECT_EQ(document["local"][0]["row"], 0);
+  EXPECT_NEAR(document["local"][0]["norms"]["2:2"]["lower"]["value"].get<double>(), 1, 1e-13);
+  EXPECT_EQ(document["local"][0]["norms"]["2:2"]["upper"]["value"], 1);
+  EXPECT_EQ(document["local"][0]["probabilities"][2], 0);
+  EXPECT_EQ(document["summary"]["1.5:1.5"]["max"], 1);
+  EXPECT_TRUE(document["summary"]["2:2"].contains("median"));
+  EXPECT_TRUE(document["summary"]["2:2"].contains("share_above_0.4"));
+  ASSERT_EQ(document["empirical"].size(), 6U);
+  for (const Json& cell : document["empirical"]) {
+    EXPECT_LE(cell["directed_max"], 1);
+    EXPECT_LE(cell["random_max"], 1);
+  }
+  const Json summary = Json::parse(run("softmax --json --summary " + rows).out);
+  EXPECT_TRUE(summary["local"].empty());
+  EXPECT_TRUE(summary["summary"].contains("2:2"));
+}
+
+TEST_F(Cli, SoftmaxGoldenRow) {
+  // Logarithms of (0.5, 0.3, 0.2).
+  const std::string row =
+      file("row.csv", "-0.6931471805599453,-1.2039728043259361,-1.6094379124341003\n");
+  const Json norms =
+      Json::parse(run("softmax --json " + row + " --norm 2 --norm 1").out)["local"][0]["norms"];
+  EXPECT_NEAR(norms["2:2"]["lower"]["value"].get<double>(), 0.388102496759067, 3e-15);
+  EXPECT_NEAR(norms["2:2"]["upper"]["value"].get<double>(), 0.388102496759067, 3e-15);
+  EXPECT_NEAR(norms["1:1"]["upper"]["value"].get<double>(), 0.5, 3e-15);
+}
+
+TEST_F(Cli, SoftmaxRefusesBadInput) {
+  const std::string good = file("good.csv", "1,2\n3,4\n");
+  expect_failure("softmax " + file("nan.csv", "1,2\n3,nan\n"), 3, "row 1, column 1");
+  expect_failure("softmax " + file("masked.csv", "1,2\n-inf,-inf\n"), 3, "row 1");
+  expect_failure("softmax " + file("ragged.csv", "1,2\n3\n"), 3, "line 2");
+  expect_failure("softmax " + file("empty.csv", ""), 3, "empty");
+  expect_failure("softmax " + good + " --lambda 0", 2, "lambda");
+  expect_failure("softmax " + good + " --lambda inf", 2, "lambda");
+  expect_failure("softmax " + good + " --norm 0.5", 2, "0.5");
+  expect_failure("softmax " + good + " --empirical 0", 2, "epsilon");
+  expect_failure("softmax " + (folder_ / "missing.npy").string(), 3, "missing.npy");
+}
+
+}  // namespace
