@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "estimate/lipsdp_solver.h"
 
-#include <lapack.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -10,6 +8,7 @@
 #include "estimate/lipsdp_dual.h"
 #include "linalg/blas.h"
 #include "linalg/definite.h"
+#include "linalg/lapack.h"
 
 namespace lipscope {
 namespace {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "linalg/block_definite.h"
 
-#include <lapack.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include "base/rounding.h"
 #include "linalg/blas.h"
+#include "linalg/lapack.h"
 
 namespace lipscope {
 namespace {

@@ -11,12 +11,7 @@
 
 #include "base/check.h"
 #include "base/rounding_sums.h"
-
-extern "C" {
-void dpotrf_(const char* uplo, const int* n, double* a, const int* lda, int* info, std::size_t);
-void dstev_(const char* job, const int* n, double* d, double* e, double* z, const int* ldz,
-            double* work, int* info, std::size_t);
-}
+#include "linalg/lapack.h"
 
 namespace lipscope {
 namespace {

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// The LAPACK routines used here (they come with OpenBLAS). Column-major; the last arguments are the
+// lengths of the strings.
+#pragma once
+
+#include <cstddef>
+
+extern "C" {
+void dpotrf_(const char* uplo, const int* n, double* a, const int* lda, int* info, std::size_t);
+void dstev_(const char* job, const int* n, double* d, double* e, double* z, const int* ldz,
+            double* work, int* info, std::size_t);
+}
