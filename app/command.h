@@ -3,13 +3,17 @@
 // Nothing in app/ does mathematics.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/json.h"
+
+namespace CLI {
+class App;  // files that declare options include <CLI/CLI.hpp>
+}
 
 namespace lipscope::app {
 

@@ -2,6 +2,7 @@
 // The program: finds the command, runs it, turns results and failures into streams and exit codes.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>

@@ -2,12 +2,15 @@
 // Flags and JSON shared by commands that take a model.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
 #include "base/json.h"
 #include "lipscope/model.h"
+
+namespace CLI {
+class App;
+}
 
 namespace lipscope::app {
 

@@ -2,7 +2,6 @@
 // Flags that say which function, where and in which norms.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +11,10 @@
 #include "lipscope/samples.h"
 #include "lipscope/select.h"
 #include "model_flags.h"
+
+namespace CLI {
+class App;
+}
 
 namespace lipscope::app {
 

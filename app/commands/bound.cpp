@@ -2,6 +2,7 @@
 // bound: the bracket of the Lipschitz constant.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cmath>
 #include <memory>

@@ -2,6 +2,7 @@
 // check: re-verifies a certificate from the model file alone.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
 

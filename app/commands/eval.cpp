@@ -2,6 +2,7 @@
 // eval: runs a model on arrays, and compares with reference outputs.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>

@@ -2,6 +2,7 @@
 // softmax: how sensitive the softmax of each row of logits is.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>

@@ -117,7 +117,18 @@ TEST(Checker, RejectsAThousandFalseCertificates) {
       }
       case 2: {
         // A dense layer's gain lowered, and the claim with it, so that only the gain is wrong.
-        Json& gains = c.certificate["proof"][0]["gains"];
+        Json& proof = c.certificate["proof"][0];
+        if (proof["kind"] == "lipsdp") {
+          // Below what any multipliers can prove, with a claim to match.
+          const double less = 0.99 - 0.5 * uniform(rng);
+          proof["rho"].get_ref<double&>() *= less;
+          c.certificate["claim"]["upper"]["value"].get_ref<double&>() *= 0.999 * std::sqrt(less);
+          for (Json& layer : proof["multipliers"]) {
+            for (Json& t : layer) t = t.get<double>() * (rng() % 2 == 0 ? 1.0 : less);
+          }
+          break;
+        }
+        Json& gains = proof["gains"];
         std::vector<std::size_t> dense;
         for (std::size_t i = 0; i < gains.size(); ++i) {
           if (gains[i]["node"] != "relu" && gains[i]["value"].is_number_float()) dense.push_back(i);

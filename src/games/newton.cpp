@@ -9,12 +9,7 @@
 
 #include "base/parallel.h"
 #include "games/centred.h"
-
-extern "C" {
-void dpotrf_(const char* uplo, const int* n, double* a, const int* lda, int* info, std::size_t);
-void dpotrs_(const char* uplo, const int* n, const int* rhs, const double* a, const int* lda,
-             double* b, const int* ldb, int* info, std::size_t);
-}
+#include "linalg/lapack.h"
 
 namespace lipscope {
 namespace {

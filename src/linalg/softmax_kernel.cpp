@@ -74,7 +74,7 @@ template <class T>
 HWY_INLINE void prefetch_packs(const T* x, size_t bytes) {
   const auto at = reinterpret_cast<std::uintptr_t>(x) + bytes;
   for (size_t line = 0; line < 4 * sizeof(Pack<T>); line += 64) {
-    hwy::Prefetch(reinterpret_cast<const T*>(at + line));
+    __builtin_prefetch(reinterpret_cast<const T*>(at + line));
   }
 }
 

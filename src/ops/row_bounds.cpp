@@ -92,30 +92,6 @@ double SoftmaxTails::rest_up(std::size_t i) const {
   return t == kInf ? 1 : min_nan(1, div_up(t, add_down(1, t)));
 }
 
-CornerNorms softmax_norms(const SoftmaxTails& tails) {
-  const std::size_t n = tails.size();
-  double spread = 0, total = 0, first = 0, second = 0;
-  std::vector<double> share(n);
-  for (std::size_t i = 0; i < n; ++i) {
-    spread = std::max(spread, tails.spread_up(i));
-    total = add_up(total, tails.spread_up(i));
-    share[i] = tails.share(i).hi;
-    second = std::max(second, std::min(first, share[i]));
-    first = std::max(first, share[i]);
-  }
-  double spectral = 0;
-  for (std::size_t i = 0; i < n; ++i) {
-    const double rival = share[i] == first ? second : first;
-    spectral = std::max(spectral, add_up(tails.spread_up(i), mul_up(share[i], rival)));
-  }
-  const double both = 2 * spread;
-  return {.one_one = both,
-          .inf_inf = both,
-          .two_two = std::min(spectral, both),
-          .one_inf = spread,
-          .inf_one = std::min(1.0, 2 * total)};
-}
-
 CornerNorms log_softmax_norms(const SoftmaxTails& tails) {
   const auto n = static_cast<double>(tails.size());
   double share = 0, rest = 0;

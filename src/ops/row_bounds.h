@@ -27,7 +27,6 @@ class SoftmaxTails {
 };
 
 // Norms of all Jacobians on the box, for rows of two entries or more.
-[[nodiscard]] CornerNorms softmax_norms(const SoftmaxTails& tails);      // [normalisation-4]
 [[nodiscard]] CornerNorms log_softmax_norms(const SoftmaxTails& tails);  // [normalisation-5]
 
 // Variance (divided by the length) of the points of a box [normalisation-8].
