@@ -81,8 +81,13 @@ class ForwardPass {
     }
     if (parts.empty()) return;
     if (infinite && result_.no_bound.empty()) {
-      result_.no_bound = fmt::format("node '{}': operator {} has no finite constant on its inputs",
-                                     node.name, node.op->name());
+      const bool overflow = std::ranges::all_of(result_.gains, [&](const GainClaim& gain) {
+        return gain.node != node.name || std::isfinite(gain.value);
+      });
+      result_.no_bound =
+          overflow ? fmt::format("node '{}': the constant is above the largest double", node.name)
+                   : fmt::format("node '{}': operator {} has no finite constant on its inputs",
+                                 node.name, node.op->name());
     }
     const bool disjoint = node.op->inputs_move_disjoint_outputs();
     Constants total;

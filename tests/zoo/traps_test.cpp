@@ -113,6 +113,18 @@ TEST(Traps, TanhAndErfNeedMoreThanOneUlp) {
   }
 }
 
+// A constant that no double can hold is told from one that does not exist.
+TEST(Traps, OverflowIsNamed) {
+  GraphMaker m;
+  const ValueId x = m.input({1, 1}, ElementType::kFloat64);
+  const Tensor huge(ElementType::kFloat64, {1, 1}, std::vector<double>{1e300});
+  const ValueId r = m.add("Relu", {m.add("MatMul", {x, m.weights(huge)})});
+  const Graph graph = m.finish(m.add("MatMul", {r, m.weights(huge)}));
+  const Composition composed = compose(graph, parse_norms("2"), operator_gains(graph, {}));
+  EXPECT_EQ(composed.upper, kInf);
+  EXPECT_NE(composed.no_bound.find("largest double"), std::string::npos) << composed.no_bound;
+}
+
 // Layers of size zero: nothing moves.
 TEST(Traps, EmptyLayersHaveConstantZero) {
   GraphMaker m;

@@ -2,11 +2,10 @@
 // dag: upper bound from one forward pass over the graph.
 //
 // Needs      any graph; gains of the operators on its paths (infinity where there are none).
-// Gives      upper bound, proved: gains hold on boxes found by interval propagation, sums and
-// products are
-//            rounded upward.
+// Gives      upper bound, proved: gains hold on boxes found by interval propagation; sums and
+//            products are rounded upward.
 // Cost       one gain per node input and norm.
-// Certifies  the gains, checked by certify/checker/composition.cpp.
+// Certifies  the gains, checked by certify/checker.cpp.
 // Theory     docs/theory/composition.md [composition-2], [composition-3].
 #include "estimate/composition.h"
 #include "estimate/method.h"
