@@ -9,6 +9,7 @@
 // 0. Operators never mix samples.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -84,6 +85,29 @@ struct Gain {
   std::string_view theorem;  // label in docs/theory
 };
 
+// Asks for the matrix of an output that is an affine function of input k = wrt while the others
+// stay where they are, anywhere in their boxes.
+struct MatrixQuery {
+  std::span<const Box> in;
+  Index wrt = 0;
+  Index output = 0;
+};
+// visit(row, column, lower, upper): the entry lies between the two. An entry may come in several
+// pieces, to be added; those that do not come are zero.
+using EntryVisitor = std::function<void(Index, Index, double, double)>;
+
+// Sparse rows of affine functions: offsets[i] + sum over j in [begin[i], begin[i + 1]) of
+// weights[j] x[columns[j]].
+struct AffineRows {
+  std::vector<Index> begin = {0};
+  std::vector<Index> columns;
+  std::vector<double> weights, offsets;
+};
+// lower(x) <= f(x) <= upper(x) for every x in the box, as functions of input 0.
+struct Relaxation {
+  AffineRows lower, upper;
+};
+
 class Op {
  public:
   virtual ~Op() = default;
@@ -99,6 +123,12 @@ class Op {
   // Boxes holding every output for inputs in the given boxes, rounded outward.
   [[nodiscard]] virtual std::optional<std::vector<Box>> range(std::span<const Box> in) const;
   [[nodiscard]] virtual std::optional<Gain> gain(const GainQuery& query) const;
+
+  // False, and nothing visited, when the output is no such function.
+  virtual bool matrix(const MatrixQuery& query, const EntryVisitor& visit) const;
+
+  // Affine functions of input 0 below and above the first output on the boxes of the inputs.
+  [[nodiscard]] virtual std::optional<Relaxation> relax(std::span<const Box> in) const;
 
   // True when each input moves output entries of its own that no other input touches (Concat).
   [[nodiscard]] virtual bool inputs_move_disjoint_outputs() const { return false; }

@@ -55,18 +55,18 @@ class Checker {
   }
 
   void check_chain() const {
-    constexpr Index kMost = 20'000;
+    constexpr Index kMost = 60'000;
     const NormPair& norms = parts_.statement.norms;
     const bool scalar = element_count(graph_.value(graph_.outputs()[0]).type.shape) == 1;
     if (norms.in != Norm(2) || (norms.out != Norm(2) && !scalar))
       reject("multipliers prove constants from l2 to l2 only");
     std::string reason;
-    const auto chain = as_chain(
+    const auto network = as_sdp_network(
         graph_, [&](ValueId id) -> const Box& { return boxes_[id.index]; }, kMost, reason);
-    if (!chain) reject("not a chain: {}", reason);
-    if (!proves_chain(*chain, parts_.chain->multipliers, parts_.chain->rho))
+    if (!network) reject("multipliers for another kind of network: {}", reason);
+    if (!proves(*network, parts_.chain->multipliers, parts_.chain->rho))
       reject("the multipliers do not prove rho = {}", parts_.chain->rho);
-    const double proved = chain_constant_up(*chain, parts_.chain->rho);
+    const double proved = constant_up(*network, parts_.chain->rho);
     if (!(proved <= *parts_.upper))
       reject("rho gives {}, above the claimed upper bound {}", proved, *parts_.upper);
   }

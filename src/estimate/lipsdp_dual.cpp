@@ -1,120 +1,136 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "estimate/lipsdp_dual.h"
 
+#include <algorithm>
 #include <cmath>
 
+#include "base/parallel.h"
 #include "linalg/blas.h"
 
 namespace lipscope {
 namespace {
 
-double row_norm(const double* row, Index n) {
+double norm_of(const double* row, Index n) {
   double sum = 0;
   for (Index i = 0; i < n; ++i) sum += row[i] * row[i];
   return std::sqrt(sum);
 }
 
+constexpr Index kGrain = 256;  // rows
+
 }  // namespace
 
-LipsdpDual::LipsdpDual(const Chain& chain, Index rank) : chain_(chain), rank_(rank) {
+LipsdpDual::LipsdpDual(const SdpNetwork& network, Index rank) : net_(network), rank_(rank) {
   std::normal_distribution<double> normal;
-  const auto random = [&](Index rows) {
-    Block block(static_cast<std::size_t>(rows * rank_));
-    for (double& e : block) e = normal(rng_);
-    return block;
-  };
-  input_ = random(chain.inputs());
-  normalise(input_, true);
-  for (std::size_t k = 0; k < chain.slopes.size(); ++k) {
-    turn_.push_back(random(chain.layers[k].rows));
-    normalise(turn_.back(), false);
+  const std::size_t count = net_.nodes.size();
+  for (const SdpNode& node : net_.nodes) {
     std::vector<double> middle, radius;
-    for (const Interval& s : chain.slopes[k]) {
+    for (const Interval& s : node.slopes) {
       middle.push_back(0.5 * (s.lo + s.hi));
       radius.push_back(0.5 * (s.hi - s.lo));
     }
     middle_.push_back(std::move(middle));
     radius_.push_back(std::move(radius));
+    back_.emplace_back();
+    for (const SdpNode::Edge& edge : node.edges)
+      back_.back().push_back(edge.map.dense() ? RowMatrix{} : transposed(edge.map));
   }
-  last_input_ = input_;
+  for (std::size_t k = 0; k + 1 < count; ++k) {
+    turn_.push_back(zeros(k));
+    for (double& e : turn_.back()) e = normal(rng_);
+    normalise(turn_.back(), k == 0);
+  }
   last_turn_ = turn_;
-  before_.resize(turn_.size());
-  after_.resize(turn_.size());
-  pull_.resize(turn_.size());
+  before_.resize(count);
+  after_.resize(count);
+  pull_.resize(count);
+}
+
+LipsdpDual::Block LipsdpDual::zeros(std::size_t node) const {
+  return Block(static_cast<std::size_t>(net_.nodes[node].size * rank_), 0);
 }
 
 void LipsdpDual::normalise(Block& block, bool as_whole) const {
   const Index length = as_whole ? static_cast<Index>(block.size()) : rank_;
   for (std::size_t i = 0; i < block.size(); i += static_cast<std::size_t>(length)) {
-    const double norm = row_norm(&block[i], length);
+    const double norm = norm_of(&block[i], length);
     if (!(norm > 0)) continue;
     for (Index j = 0; j < length; ++j) block[i + static_cast<std::size_t>(j)] /= norm;
   }
 }
 
 void LipsdpDual::forward() {
-  const Block* x = &input_;
-  for (std::size_t k = 0; k < turn_.size(); ++k) {
-    const ChainLayer& layer = chain_.layers[k];
+  for (std::size_t k = 1; k < net_.nodes.size(); ++k) {
     Block& v = before_[k];
-    v.resize(static_cast<std::size_t>(layer.rows * rank_));
-    gemm(layer.rows, rank_, layer.cols, 1.0, {layer.weights.data(), layer.cols}, {x->data(), rank_},
-         0.0, v.data(), rank_);
+    v = zeros(k);
+    for (const SdpNode::Edge& edge : net_.nodes[k].edges) {
+      const Block& x = edge.from == 0 ? turn_[0] : after_[edge.from];
+      add_product(edge.map, x.data(), rank_, v.data());
+    }
+    if (k + 1 == net_.nodes.size()) break;
     Block& out = after_[k];
     out.resize(v.size());
-    for (Index i = 0; i < layer.rows; ++i) {
-      const auto row = static_cast<std::size_t>(i);
-      const auto at = static_cast<std::size_t>(i * rank_);
-      const double reach = radius_[k][row] * row_norm(&v[at], rank_);
-      for (std::size_t j = at; j < at + static_cast<std::size_t>(rank_); ++j)
-        out[j] = middle_[k][row] * v[j] + reach * turn_[k][j];
-    }
-    x = &out;
+    parallel_for(net_.nodes[k].size, kGrain, [&](Index from, Index to) {
+      for (Index i = from; i < to; ++i) {
+        const auto row = static_cast<std::size_t>(i);
+        const auto at = static_cast<std::size_t>(i * rank_);
+        const double reach = radius_[k][row] * norm_of(&v[at], rank_);
+        for (std::size_t j = at; j < at + static_cast<std::size_t>(rank_); ++j)
+          out[j] = middle_[k][row] * v[j] + reach * turn_[k][j];
+      }
+    });
   }
-  const ChainLayer& last = chain_.layers.back();
-  output_.resize(static_cast<std::size_t>(last.rows * rank_));
-  gemm(last.rows, rank_, last.cols, 1.0, {last.weights.data(), last.cols}, {x->data(), rank_}, 0.0,
-       output_.data(), rank_);
-  const double norm = row_norm(output_.data(), static_cast<Index>(output_.size()));
+  const Block& y = before_.back();
+  const double norm = norm_of(y.data(), static_cast<Index>(y.size()));
   value_ = norm * norm;
 }
 
 void LipsdpDual::backward() {
-  const auto pulled = [&](const ChainLayer& layer, const Block& from) {
-    Block g(static_cast<std::size_t>(layer.cols * rank_));
-    gemm(layer.cols, rank_, layer.rows, 1.0, {layer.weights.data(), layer.cols, true},
-         {from.data(), rank_}, 0.0, g.data(), rank_);
-    return g;
-  };
-  Block g = pulled(chain_.layers.back(), output_);
-  for (std::size_t k = turn_.size(); k-- > 0;) {
-    pull_[k] = g;
-    Block turned = g;
-    normalise(turned, false);
-    for (std::size_t i = 0; i < middle_[k].size(); ++i) {
-      const std::size_t at = i * static_cast<std::size_t>(rank_);
-      const double size = row_norm(&g[at], rank_), v = row_norm(&before_[k][at], rank_);
-      for (std::size_t j = at; j < at + static_cast<std::size_t>(rank_); ++j) {
-        if (size > 0) turn_[k][j] = turned[j];
-        g[j] = middle_[k][i] * g[j] + (v > 0 ? radius_[k][i] * size * before_[k][j] / v : 0);
+  const std::size_t last = net_.nodes.size() - 1;
+  for (std::size_t k = 0; k < last; ++k) pull_[k] = zeros(k);
+  pull_[last] = before_[last];
+  for (std::size_t k = last; k > 0; --k) {
+    Block g = pull_[k];
+    if (k < last) {
+      parallel_for(net_.nodes[k].size, kGrain, [&](Index from, Index to) {
+        for (Index row = from; row < to; ++row) {
+          const auto i = static_cast<std::size_t>(row);
+          const std::size_t at = i * static_cast<std::size_t>(rank_);
+          const double size = norm_of(&g[at], rank_), v = norm_of(&before_[k][at], rank_);
+          const double turned = v > 0 ? radius_[k][i] * size / v : 0;
+          for (std::size_t j = at; j < at + static_cast<std::size_t>(rank_); ++j) {
+            if (size > 0) turn_[k][j] = g[j] / size;
+            g[j] = middle_[k][i] * g[j] + turned * before_[k][j];
+          }
+        }
+      });
+    }
+    for (std::size_t e = 0; e < net_.nodes[k].edges.size(); ++e) {
+      const SdpNode::Edge& edge = net_.nodes[k].edges[e];
+      double* to = pull_[edge.from].data();
+      if (edge.map.dense()) {
+        gemm(edge.map.cols, rank_, edge.map.rows, 1.0,
+             {edge.map.weights.data(), edge.map.cols, true}, {g.data(), rank_}, 1.0, to, rank_);
+      } else {
+        add_product(back_[k][e], g.data(), rank_, to);
       }
     }
-    g = pulled(chain_.layers[k], g);
   }
-  normalise(g, true);
-  if (row_norm(g.data(), static_cast<Index>(g.size())) > 0) input_ = std::move(g);
+  Block& x = pull_[0];
+  normalise(x, true);
+  if (norm_of(x.data(), static_cast<Index>(x.size())) > 0) turn_[0] = x;
 }
 
 void LipsdpDual::extrapolate(double momentum) {
-  const auto ahead = [&](Block& now, Block& last, bool as_whole) {
-    Block next(now.size());
-    for (std::size_t i = 0; i < now.size(); ++i) next[i] = now[i] + momentum * (now[i] - last[i]);
-    last = now;
-    now = std::move(next);
-    normalise(now, as_whole);
-  };
-  ahead(input_, last_input_, true);
-  for (std::size_t k = 0; k < turn_.size(); ++k) ahead(turn_[k], last_turn_[k], false);
+  for (std::size_t k = 0; k < turn_.size(); ++k) {
+    Block &now = turn_[k], &last = last_turn_[k];
+    for (std::size_t i = 0; i < now.size(); ++i) {
+      const double here = now[i];
+      now[i] += momentum * (here - last[i]);
+      last[i] = here;
+    }
+    normalise(now, k == 0);
+  }
 }
 
 double LipsdpDual::step() {
@@ -124,54 +140,56 @@ double LipsdpDual::step() {
   extrapolate(momentum);
   forward();
   if (value_ < before && since_restart_ > 2) {
-    input_ = last_input_;
     turn_ = last_turn_;
     since_restart_ = 0;
     forward();
   }
   backward();
+  remember_multipliers();
   return value_;
 }
 
 void LipsdpDual::grow(Index rank) {
   std::normal_distribution<double> normal;
-  const auto widened = [&](const Block& old) {
-    const std::size_t rows = old.size() / static_cast<std::size_t>(rank_);
-    Block block(rows * static_cast<std::size_t>(rank));
+  const auto old_rank = static_cast<std::size_t>(rank_), new_rank = static_cast<std::size_t>(rank);
+  for (Block& old : turn_) {
+    const std::size_t rows = old.size() / old_rank;
+    Block block(rows * new_rank);
     for (std::size_t i = 0; i < rows; ++i) {
-      const double size = row_norm(&old[i * static_cast<std::size_t>(rank_)], rank_);
-      for (Index j = 0; j < rank; ++j) {
-        block[i * static_cast<std::size_t>(rank) + static_cast<std::size_t>(j)] =
-            j < rank_ ? old[i * static_cast<std::size_t>(rank_) + static_cast<std::size_t>(j)]
-                      : 0.05 * size * normal(rng_);
-      }
+      const double size = norm_of(&old[i * old_rank], rank_);
+      for (std::size_t j = 0; j < new_rank; ++j)
+        block[i * new_rank + j] = j < old_rank ? old[i * old_rank + j] : 0.05 * size * normal(rng_);
     }
-    return block;
-  };
-  input_ = widened(input_);
-  for (Block& block : turn_) block = widened(block);
+    old = std::move(block);
+  }
   rank_ = rank;
-  normalise(input_, true);
-  for (Block& block : turn_) normalise(block, false);
-  last_input_ = input_;
+  for (std::size_t k = 0; k < turn_.size(); ++k) normalise(turn_[k], k == 0);
   last_turn_ = turn_;
   since_restart_ = 0;
   value_ = 0;
 }
 
-std::vector<std::vector<double>> LipsdpDual::scales() const {
-  std::vector<std::vector<double>> all;
-  for (std::size_t k = 0; k < turn_.size(); ++k) {
-    std::vector<double> scales;
-    for (std::size_t i = 0; i < middle_[k].size(); ++i) {
+void LipsdpDual::remember_multipliers() {
+  constexpr double kForgotten = 1e-10;  // of the largest |v||G| of a node
+  multipliers_.resize(turn_.size() - 1);
+  for (std::size_t k = 1; k < turn_.size(); ++k) {
+    const std::size_t n = middle_[k].size();
+    std::vector<double>& layer = multipliers_[k - 1];
+    layer.resize(n, 0);
+    std::vector<double> v(n), g(n);
+    double most = 0;
+    for (std::size_t i = 0; i < n; ++i) {
       const std::size_t at = i * static_cast<std::size_t>(rank_);
-      const double v = row_norm(&before_[k][at], rank_), g = row_norm(&pull_[k][at], rank_);
-      const double s = value_ * v / (radius_[k][i] * g);
-      scales.push_back(v > 0 && g > 0 && std::isfinite(s) ? s : 0);
+      v[i] = norm_of(&before_[k][at], rank_);
+      g[i] = norm_of(&pull_[k][at], rank_);
+      most = std::max(most, v[i] * g[i]);
     }
-    all.push_back(std::move(scales));
+    for (std::size_t i = 0; i < n; ++i) {
+      const double t = g[i] / (2 * radius_[k][i] * v[i]);
+      const bool seen = v[i] > 0 && g[i] > 0 && std::isfinite(t);
+      if (seen && (layer[i] == 0 || v[i] * g[i] > kForgotten * most)) layer[i] = t;
+    }
   }
-  return all;
 }
 
 }  // namespace lipscope

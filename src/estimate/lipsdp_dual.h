@@ -6,36 +6,39 @@
 #include <random>
 #include <vector>
 
-#include "sdp/chain.h"
+#include "sdp/network.h"
 
 namespace lipscope {
 
 class LipsdpDual {
  public:
-  LipsdpDual(const Chain& chain, Index rank);
+  LipsdpDual(const SdpNetwork& network, Index rank);
 
-  // One accelerated step of the power iteration; returns the value |W_L X_L|^2 for |X_0| = 1.
+  // One accelerated step of the power iteration; returns the value |Y|^2 for |X_0| = 1.
   double step();
   void grow(Index rank);  // appends small random columns
   [[nodiscard]] Index rank() const { return rank_; }
   [[nodiscard]] double value() const { return value_; }
-  // S_i = value |v_i| / (radius_i |G_i|) for each activation; 0 where it is not determined.
-  [[nodiscard]] std::vector<std::vector<double>> scales() const;
+  // |G_i| / (2 r_i |v_i|) for each node with slopes [global-4]; 0 where it is not determined. Parts
+  // of the network that the iteration forgets keep what they had when they were last seen.
+  [[nodiscard]] std::vector<std::vector<double>> multipliers() const { return multipliers_; }
 
  private:
   using Block = std::vector<double>;  // rows x rank
   void forward();
   void backward();
   void extrapolate(double momentum);
+  void remember_multipliers();
   void normalise(Block& block, bool as_whole) const;
+  Block zeros(std::size_t node) const;
 
-  const Chain& chain_;
+  const SdpNetwork& net_;
+  std::vector<std::vector<RowMatrix>> back_;  // transposed maps of each node that are not dense
   Index rank_;
   std::vector<std::vector<double>> middle_, radius_;
-  Block input_, last_input_;
-  std::vector<Block> turn_, last_turn_;       // unit rows U_k
+  std::vector<Block> turn_, last_turn_;       // unit rows U_k; of the input X_0 itself
   std::vector<Block> before_, after_, pull_;  // V_k, X_k, G_k
-  Block output_;
+  std::vector<std::vector<double>> multipliers_;
   double value_ = 0;
   int since_restart_ = 0;
   std::mt19937_64 rng_{7};

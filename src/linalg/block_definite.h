@@ -3,27 +3,40 @@
 
 #include <vector>
 
-#include "lipscope/tensor.h"
+#include "linalg/row_matrix.h"
 
 namespace lipscope {
 
-// A symmetric block-tridiagonal matrix. Row-major blocks; of the diagonal blocks the lower triangle
-// counts. A diagonal block that is itself diagonal may be given as its diagonal alone.
-struct BlockTridiagonal {
-  std::vector<Index> sizes;
-  std::vector<std::vector<double>> diagonal;  // sizes[k]^2 entries, or sizes[k]
-  std::vector<std::vector<double>> below;     // sizes[k + 1] x sizes[k]
-
-  [[nodiscard]] bool is_diagonal(std::size_t k) const {
-    return static_cast<Index>(diagonal[k].size()) == sizes[k] && sizes[k] != 1;
-  }
-  [[nodiscard]] double& entry(std::size_t k, Index i) {
-    return diagonal[k][static_cast<std::size_t>(is_diagonal(k) ? i : i * (sizes[k] + 1))];
-  }
+// A symmetric matrix by blocks that are made when they are needed. Radii of blocks are not looked
+// at.
+class BlockSource {
+ public:
+  virtual ~BlockSource() = default;
+  [[nodiscard]] virtual const std::vector<Index>& sizes() const = 0;
+  // Whether block (i, j) with i > j may have entries.
+  [[nodiscard]] virtual bool couples(std::size_t i, std::size_t j) const = 0;
+  // Block (i, j) with i > j and couples(i, j): sizes[i] rows, sizes[j] columns.
+  [[nodiscard]] virtual RowMatrix below(std::size_t i, std::size_t j) const = 0;
+  // Whether block (0, 0) is diagonal: that keeps the first step sparse.
+  [[nodiscard]] virtual bool first_is_diagonal() const = 0;
+  // The diagonal of block (k, k).
+  [[nodiscard]] virtual std::vector<double> diagonal(std::size_t k) const = 0;
+  // Adds the other entries of block (k, k), row-major with sizes[k]^2 entries; of these the lower
+  // triangle counts.
+  virtual void add_to_diagonal_block(std::size_t k, double* block) const = 0;
 };
 
 // r such that lambda_min >= -r; +inf if the factorisation breaks down or something is not finite.
-// Overwrites the matrix. [norms-16]
-[[nodiscard]] double block_definite_deficit_up(BlockTridiagonal& matrix);
+// [norms-16] Also +inf once `stop`, asked before each block, says so.
+[[nodiscard]] double block_definite_deficit_up(const BlockSource& matrix,
+                                               const std::function<bool()>& stop = {});
+
+// Numbers the factorisation holds at a time, and its multiplications with additions.
+struct BlockCost {
+  double doubles = 0, operations = 0;
+};
+[[nodiscard]] BlockCost block_cost(const BlockSource& matrix);
+// The largest number of entries a row of the factor can have.
+[[nodiscard]] double widest_row(const BlockSource& matrix);
 
 }  // namespace lipscope

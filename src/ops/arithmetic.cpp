@@ -16,6 +16,8 @@ struct Add {
   Interval range(const Interval& a, const Interval& b) const { return a + b; }
   double reach_a(const Interval&, const Interval&) const { return 1; }
   double reach_b(const Interval&, const Interval&) const { return 1; }
+  Interval weight_a(const Interval&) const { return point(1); }
+  Interval weight_b(const Interval&) const { return point(1); }
 };
 
 struct Sub {
@@ -30,6 +32,8 @@ struct Sub {
   Interval range(const Interval& a, const Interval& b) const { return a - b; }
   double reach_a(const Interval&, const Interval&) const { return 1; }
   double reach_b(const Interval&, const Interval&) const { return 1; }
+  Interval weight_a(const Interval&) const { return point(1); }
+  Interval weight_b(const Interval&) const { return point(-1); }
 };
 
 struct Mul {
@@ -44,6 +48,8 @@ struct Mul {
   Interval range(const Interval& a, const Interval& b) const { return a * b; }
   double reach_a(const Interval&, const Interval& b) const { return magnitude(b); }
   double reach_b(const Interval& a, const Interval&) const { return magnitude(a); }
+  Interval weight_a(const Interval& b) const { return b; }
+  Interval weight_b(const Interval& a) const { return a; }
 };
 
 struct Div {
@@ -65,6 +71,7 @@ struct Div {
     const double size = mignitude(b);
     return size == 0 ? kInf : div_up(div_up(magnitude(a), size), size);
   }
+  Interval weight_a(const Interval& b) const { return contains(b, 0) ? kEntire : point(1) / b; }
 };
 
 // The float cases and one for a narrow, a signed and the widest unsigned type.

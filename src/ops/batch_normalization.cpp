@@ -136,6 +136,14 @@ class BatchNormalizationOp final : public Op {
     gain.value = diagonal_norm_up(channels, query.norms);
     return gain;
   }
+  bool matrix(const MatrixQuery& query, const EntryVisitor& visit) const override {
+    if (query.wrt != 0) return false;
+    over_channels([&](Index c, Index begin, Index end) {
+      const Interval scale = factor(query.in, c);
+      for (Index i = begin; i < end; ++i) visit(i, i, scale.lo, scale.hi);
+    });
+    return true;
+  }
 
  private:
   // 1 / sqrt(variance + epsilon) where that is defined.

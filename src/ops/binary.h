@@ -14,7 +14,8 @@
 //
 // Either value and slopes or integer may be missing. reach_a is infinity unless it bounds every
 // quotient |f(a,b) - f(a',b)| / |a - a'| in the intervals; the same for b [pointwise-2]. The result
-// has the element type of a. Operands of different types are allowed where F has a member kMixed;
+// has the element type of a. A function linear in a also has Interval weight_a(Interval b), its
+// factor; the same for b. Operands of different types are allowed where F has a member kMixed;
 // integers are then read as reals.
 #pragma once
 
@@ -42,6 +43,15 @@ concept BoundedBinary = requires(const F& f, const Interval& x) {
   f.range(x, x);
   f.reach_a(x, x);
   f.reach_b(x, x);
+};
+// Linear in one operand: weight_a(b) or weight_b(a) is the factor of the other one.
+template <class F>
+concept LinearInFirst = requires(const F& f, const Interval& x) {
+  f.weight_a(x);
+};
+template <class F>
+concept LinearInSecond = requires(const F& f, const Interval& x) {
+  f.weight_b(x);
 };
 template <class F>
 concept MixedBinary = requires {
@@ -130,6 +140,29 @@ class BinaryOp final : public Op {
     for_each_pair(
         [&](Index, Index i, Index j) { gain.follow(first ? i : j, reach(a[i], b[j], first)); });
     return Gain{gain.value(query.norms), is_floating(type_) ? "pointwise-2" : "pointwise-3"};
+  }
+  bool matrix(const MatrixQuery& query, const EntryVisitor& visit) const override {
+    if constexpr (LinearInFirst<F>) {
+      if (query.wrt == 0 && is_floating(type_)) {
+        const BoxEntries b(query.in[1]);
+        for_each_pair([&](Index o, Index i, Index j) {
+          const Interval w = f_.weight_a(b[j]);
+          visit(o, i, w.lo, w.hi);
+        });
+        return true;
+      }
+    }
+    if constexpr (LinearInSecond<F>) {
+      if (query.wrt == 1 && is_floating(type_)) {
+        const BoxEntries a(query.in[0]);
+        for_each_pair([&](Index o, Index i, Index j) {
+          const Interval w = f_.weight_b(a[i]);
+          visit(o, j, w.lo, w.hi);
+        });
+        return true;
+      }
+    }
+    return false;
   }
 
  private:

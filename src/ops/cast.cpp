@@ -56,6 +56,11 @@ class Cast final : public Op {
     for (Index i = 0; i < x.size(); ++i) gain.follow(i, reach(x[i]));
     return Gain{gain.value(query.norms), is_floating(to_) ? "pointwise-2" : "pointwise-3"};
   }
+  bool matrix(const MatrixQuery& query, const EntryVisitor& visit) const override {
+    if (!is_floating(from_) || !is_floating(to_)) return false;
+    for (Index i = 0; i < query.in[0].lower.size(); ++i) visit(i, i, 1, 1);
+    return true;
+  }
 
  private:
   Interval enclose(const Interval& x) const {

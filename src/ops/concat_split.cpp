@@ -83,6 +83,10 @@ class Concat final : public Op {
     if (is_point(in)) return Gain{0, "linear-3"};
     return Gain{norm_equivalence_up(in.lower.size(), query.norms.in, query.norms.out), "linear-3"};
   }
+  bool matrix(const MatrixQuery& query, const EntryVisitor& visit) const override {
+    slices_[static_cast<std::size_t>(query.wrt)].visit_entries(true, visit);
+    return true;
+  }
   bool inputs_move_disjoint_outputs() const override { return true; }
 
  private:

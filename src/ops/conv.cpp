@@ -38,6 +38,10 @@ class ConvOp final : public Op {
     return conv_gain(form(), query);
   }
 
+  bool matrix(const MatrixQuery& query, const EntryVisitor& visit) const override {
+    return conv_matrix(form(), query, visit);
+  }
+
   [[nodiscard]] ConvForm form() const { return {shape_, transposed_, has_bias_}; }
 
   bool differentiable() const override { return true; }

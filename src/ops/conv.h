@@ -20,6 +20,8 @@ struct ConvForm {
                                                          std::span<const Box> in);
 [[nodiscard]] std::optional<Gain> conv_gain(const ConvForm& form, const GainQuery& query);
 
+bool conv_matrix(const ConvForm& form, const MatrixQuery& query, const EntryVisitor& visit);
+
 // Nothing for any other operator.
 [[nodiscard]] std::optional<ConvForm> as_convolution(const Op& op);
 

@@ -2,6 +2,7 @@
 // Ranges and gains of Conv and ConvTranspose.
 #include <algorithm>
 
+#include "linalg/conv_places.h"
 #include "ops/bilinear_range.h"
 #include "ops/box.h"
 #include "ops/conv.h"
@@ -120,6 +121,21 @@ std::optional<std::vector<Box>> conv_range(const ConvForm& form, const Shape& ou
     }
   }
   return {{make_box(out, std::move(y.lower), std::move(y.upper))}};
+}
+
+bool conv_matrix(const ConvForm& form, const MatrixQuery& query, const EntryVisitor& visit) {
+  const ConvShape& s = form.shape;
+  const Box& weights = query.in[1];
+  if (query.wrt != 0 || !holds_doubles(weights)) return false;
+  const Index outputs = s.out_channels * s.output_size(), inputs = s.in_channels * s.input_size();
+  for (Index b = 0; b < s.batch; ++b) {
+    for_each_conv_place(s, [&](Index output, Index input, Index weight) {
+      const Interval w = entry(weights, weight);
+      const Index o = b * outputs + output, i = b * inputs + input;
+      visit(form.transposed ? i : o, form.transposed ? o : i, w.lo, w.hi);
+    });
+  }
+  return true;
 }
 
 std::optional<Gain> conv_gain(const ConvForm& form, const GainQuery& query) {

@@ -86,6 +86,8 @@ class IndexMap {
   [[nodiscard]] Index block_cols() const noexcept { return cols_; }
   template <class Visit>
   void for_each_term(Visit&& visit) const;
+  // The entries of the whole matrix with the rounding of averages; transposed on request.
+  void visit_entries(bool transposed, const EntryVisitor& visit) const;
   // The constant added to row i of M.
   [[nodiscard]] double constant_at(Index row) const;
 
@@ -135,6 +137,7 @@ class IndexMapOp final : public Op {
   void vjp(const VjpArgs& args) const override;
   std::optional<std::vector<Box>> range(std::span<const Box> in) const override;
   std::optional<Gain> gain(const GainQuery& query) const override;
+  bool matrix(const MatrixQuery& query, const EntryVisitor& visit) const override;
 
  private:
   std::string name_;

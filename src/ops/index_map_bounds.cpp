@@ -166,6 +166,25 @@ std::optional<std::vector<Box>> IndexMapOp::range(std::span<const Box> in) const
   return boxes;
 }
 
+void IndexMap::visit_entries(bool transposed, const EntryVisitor& visit) const {
+  for_each_term([&](Index row, Index col, double weight) {
+    const double lo = is_average() ? next_down(weight) : weight;
+    const double hi = is_average() ? next_up(weight) : weight;
+    for (Index o = 0; o < blocks_.outer; ++o) {
+      Index r = (o * rows_ + row) * blocks_.inner, c = (o * cols_ + col) * blocks_.inner;
+      if (transposed) std::swap(r, c);
+      for (Index i = 0; i < blocks_.inner; ++i) visit(r + i, c + i, lo, hi);
+    }
+  });
+}
+
+bool IndexMapOp::matrix(const MatrixQuery& query, const EntryVisitor& visit) const {
+  const Output& output = outputs_[static_cast<std::size_t>(query.output)];
+  if (!is_floating(output.type.type)) return false;
+  output.map.visit_entries(false, visit);
+  return true;
+}
+
 std::optional<Gain> IndexMapOp::gain(const GainQuery& query) const {
   const Output& output = outputs_[0];
   if (!is_floating(output.type.type) || !holds_doubles(query.in[0])) return std::nullopt;

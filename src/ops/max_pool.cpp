@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/max_pool.h"
+
 #include <algorithm>
 #include <limits>
 
@@ -93,6 +95,18 @@ class MaxPool final : public Op {
     if (!holds_doubles(query.in[0])) return std::nullopt;
     if (is_point(query.in[0])) return Gain{0, "linear-7"};
     return Gain{window_gain_up(taps_, planes_, Norm::infinity(), query.norms), "linear-7"};
+  }
+
+  [[nodiscard]] std::vector<std::vector<Index>> windows() const {
+    std::vector<std::vector<Index>> all(static_cast<std::size_t>(planes_ * taps_.out_size));
+    for (Index plane = 0; plane < planes_; ++plane) {
+      for (const Tap& tap : taps_.taps) {
+        for (Index i = 0; i < tap.length; ++i)
+          all[static_cast<std::size_t>(plane * taps_.out_size + tap.out + i)].push_back(
+              plane * taps_.in_size + tap.in + i * taps_.step);
+      }
+    }
+    return all;
   }
 
  private:
@@ -265,6 +279,12 @@ std::vector<OpCase> global_max_pool_cases(Rng& rng) {
 }
 
 }  // namespace
+
+std::optional<std::vector<std::vector<Index>>> max_windows(const Op& op) {
+  const auto* pool = dynamic_cast<const MaxPool*>(&op);
+  if (pool == nullptr) return std::nullopt;
+  return pool->windows();
+}
 
 std::vector<OpKind> op_max_pool() {
   return {{"MaxPool", import_max_pool, max_pool_cases},

@@ -78,6 +78,9 @@ class MultilinearOp final : public Op {
   std::optional<Gain> gain(const GainQuery& query) const override {
     return multilinear_gain(form_, query);
   }
+  bool matrix(const MatrixQuery& query, const EntryVisitor& visit) const override {
+    return multilinear_matrix(form_, query, visit);
+  }
 
  private:
   // Whether the first term may overwrite: the labels reach every entry. Otherwise the view is

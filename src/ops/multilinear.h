@@ -38,6 +38,9 @@ struct Multilinear {
                                                                 std::span<const Box> in);
 [[nodiscard]] std::optional<Gain> multilinear_gain(const Multilinear& form, const GainQuery& query);
 
+bool multilinear_matrix(const Multilinear& form, const MatrixQuery& query,
+                        const EntryVisitor& visit);
+
 // Row-major strides of a shape; 0 where the dimension is 1.
 [[nodiscard]] std::vector<Index> label_strides(const Shape& shape);
 

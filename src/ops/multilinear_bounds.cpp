@@ -28,6 +28,8 @@ Operand owning(Bounds bounds, Strides strides, bool is_one = false) {
 }
 Operand one_operand(std::size_t labels) { return owning({{1.0}, {1.0}}, Strides(labels, 0), true); }
 
+bool is_one(const Interval& x) { return x.lo == 1 && x.hi == 1; }
+
 Operand operand(const Multilinear& form, std::span<const Box> in, std::size_t k) {
   return {BoundsView(in[k]), form.strides[k]};
 }
@@ -234,6 +236,53 @@ std::optional<Gain> multilinear_gain(const Multilinear& form, const GainQuery& q
     gain.value = add_up(gain.value, term_gain_up(form, term, query));
   }
   return gain;
+}
+
+bool multilinear_matrix(const Multilinear& form, const MatrixQuery& query,
+                        const EntryVisitor& visit) {
+  const auto moving = static_cast<std::size_t>(query.wrt);
+  const auto moves = [&](const Multilinear::Term& term) {
+    return std::ranges::count(term.inputs, moving);
+  };
+  if (!is_floating(form.out.type) ||
+      !std::all_of(query.in.begin(), query.in.end(),
+                   [](const Box& b) { return holds_doubles(b); }) ||
+      std::ranges::any_of(form.terms, [&](const auto& term) { return moves(term) > 1; }))
+    return false;
+  for (const Multilinear::Term& term : form.terms) {
+    if (moves(term) == 0) continue;
+    // Labels in which nothing of the term moves belong to other terms.
+    std::vector<std::size_t> labels;
+    bool empty = false;
+    for (std::size_t l = 0; l < form.extents.size(); ++l) {
+      bool used = form.out_strides[l] != 0;
+      for (const std::size_t k : term.inputs) used = used || form.strides[k][l] != 0;
+      if (used && form.extents[l] != 1) labels.push_back(l);
+      empty = empty || (used && form.extents[l] == 0);
+    }
+    if (empty) continue;
+    std::vector<Index> at(labels.size(), 0), place(form.strides.size(), 0);
+    Index row = 0;
+    for (bool more = true; more;) {
+      Interval weight = point(term.coefficient);
+      for (const std::size_t k : term.inputs) {
+        if (k == moving) continue;
+        const Interval factor = entry(query.in[k], place[k]);
+        weight = is_one(weight) ? factor : weight * factor;
+      }
+      visit(row, place[moving], weight.lo, weight.hi);
+      more = false;
+      for (std::size_t i = labels.size(); i-- > 0 && !more;) {
+        const std::size_t l = labels[i];
+        more = ++at[i] < form.extents[l];
+        const Index step = more ? 1 : 1 - form.extents[l];
+        if (!more) at[i] = 0;
+        row += step * form.out_strides[l];
+        for (const std::size_t k : term.inputs) place[k] += step * form.strides[k][l];
+      }
+    }
+  }
+  return true;
 }
 
 }  // namespace lipscope

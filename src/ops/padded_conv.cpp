@@ -72,6 +72,20 @@ class PaddedConvOp final : public Op {
     pad_->vjp({args.in.first(1), {&out, 1}, {&grad, 1}, args.grad_in.first(1), args.count});
   }
 
+  // Every entry of the padded image is a copy of one of the image, or a constant.
+  bool matrix(const MatrixQuery& query, const EntryVisitor& visit) const override {
+    if (query.wrt != 0) return false;
+    std::vector<Index> source(static_cast<std::size_t>(element_count(padded_.shape)), -1);
+    const bool known = pad_->matrix({query.in.first(1)}, [&](Index row, Index col, double, double) {
+      source[static_cast<std::size_t>(row)] = col;
+    });
+    if (!known) return false;
+    // The conv looks at the boxes of its weights only.
+    return conv_->matrix(query, [&](Index row, Index col, double lo, double hi) {
+      const Index from = source[static_cast<std::size_t>(col)];
+      if (from >= 0) visit(row, from, lo, hi);
+    });
+  }
   std::optional<std::vector<Box>> range(std::span<const Box> in) const override {
     const auto padded = pad_->range(in.first(1));
     if (!padded) return std::nullopt;

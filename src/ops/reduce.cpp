@@ -80,6 +80,7 @@ struct Sum : Adding {
   static Interval range(const Group& x) { return sum_range(x); }
   static double gain(const Group& x, Norm p) { return sum_gain(x, p); }
   static double slope(double, double, double) { return 1; }
+  static Interval weight(double) { return point(1); }
   using Integer = AddIntegers;
 };
 struct Mean : Adding {
@@ -88,6 +89,7 @@ struct Mean : Adding {
   static double gain(const Group& x, Norm p) { return mean_gain(x, p); }
   static double finish(double acc, double n) { return acc / n; }
   static double slope(double, double, double n) { return 1 / n; }
+  static Interval weight(double n) { return point(1) / point(n); }
   struct Integer : AddIntegers {
     Index finish(Index acc, Index n) const { return divide_integers(type, acc, n); }
   };

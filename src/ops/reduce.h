@@ -16,7 +16,8 @@
 // F::Integer without slope. The index map is that of a broadcast from the result to the input.
 //
 // For a group of entries in a box, F::range(group) holds all values and F::gain(group, p) bounds
-// the Lipschitz constant from the p norm on the entries that move [pointwise-4].
+// the Lipschitz constant from the p norm on the entries that move [pointwise-4]. A linear one also
+// has F::weight(n), what each of n entries counts.
 #pragma once
 
 #include <vector>
@@ -117,6 +118,18 @@ class ReduceOp final : public Op {
       blocks.push_back(group.moves() ? F::gain(group, query.norms.in) : 0);
     });
     return Gain{diagonal_norm_up(blocks, query.norms), "pointwise-4"};
+  }
+  bool matrix(const MatrixQuery&, const EntryVisitor& visit) const override {
+    if constexpr (requires { F::weight(n_); }) {
+      if (!real_) return false;
+      const Interval weight = F::weight(n_);
+      plan_.for_each_run([&](Index at, const auto& offset, Index n) {
+        for (Index i = 0; i < n; ++i)
+          visit(offset[0] + i * plan_.step(0), at + i, weight.lo, weight.hi);
+      });
+      return true;
+    }
+    return false;
   }
 
  private:

@@ -118,8 +118,20 @@ class VariadicOp final : public Op {
     }
     return Gain{gain.value(query.norms), "pointwise-2"};
   }
+  bool matrix(const MatrixQuery& query, const EntryVisitor& visit) const override {
+    if constexpr (F::kSelects) return plans_.size() == 1 && entries(query, point(1), visit);
+    const Interval rate =
+        F::weight(2) == 1 ? point(1) : point(1) / point(static_cast<double>(plans_.size()));
+    return entries(query, rate, visit);
+  }
 
  private:
+  bool entries(const MatrixQuery& query, const Interval& rate, const EntryVisitor& visit) const {
+    for_each_source(static_cast<std::size_t>(query.wrt),
+                    [&](Index o, Index i) { visit(o, i, rate.lo, rate.hi); });
+    return true;
+  }
+
   // body(output entry, entry of input k).
   template <class Body>
   void for_each_source(std::size_t k, Body&& body) const {

@@ -9,9 +9,10 @@ namespace lipscope {
 
 using MaybeLayer = std::optional<AffineLayer>;
 
-// second(first(x)): two dense layers, or a convolution followed by a 1x1 convolution.
+// second(first(x)): two dense layers; a convolution followed by one that adds no padding; anything
+// small as matrices, also with a reshape between the two.
 [[nodiscard]] MaybeLayer layer_after(GraphBuilder& builder, const AffineLayer& first,
-                                     const AffineLayer& second);
+                                     const AffineLayer& second, bool reshaped_between);
 // layer(pad(x)) for a convolution: zeros become its own padding.
 [[nodiscard]] MaybeLayer layer_of_padded(const GraphBuilder& builder, const AffineLayer& layer,
                                          ValueId x, const std::shared_ptr<const Op>& pad);
@@ -23,8 +24,11 @@ using MaybeLayer = std::optional<AffineLayer>;
                                              const std::string& op, ValueId constant, bool flipped);
 // BatchNormalization of layer(x); `parameters` are scale, bias, mean, variance.
 [[nodiscard]] MaybeLayer layer_normalised(GraphBuilder& builder, const AffineLayer& layer,
-                                          const std::vector<ValueId>& parameters, double epsilon);
+                                          std::vector<ValueId> parameters, double epsilon);
 // layer(x) + x.
 [[nodiscard]] MaybeLayer layer_plus_input(GraphBuilder& builder, const AffineLayer& layer);
+// one(x) + two(x).
+[[nodiscard]] MaybeLayer layer_plus_layer(GraphBuilder& builder, const AffineLayer& one,
+                                          const AffineLayer& two);
 
 }  // namespace lipscope

@@ -94,6 +94,19 @@ std::shared_ptr<const Op> padded_conv(const GraphBuilder& builder, const AffineL
   return make_padded_conv(layer.pad, conv.op, image, map);
 }
 
+ValueId add_flat(GraphBuilder& builder, const AffineLayer& layer, const std::string& name,
+                 const std::string& output_name) {
+  const Shape weights = shape_of(builder, layer.weights), shape = *layer.flat;
+  std::vector<ValueId> inputs{reshaped(builder, layer.x, {1, weights[0]}), layer.weights};
+  if (layer.bias) inputs.push_back(*layer.bias);
+  if (shape == Shape{1, weights[1]})
+    return add_node(builder, "Gemm", inputs, name, {}, 13, {output_name});
+  const ValueId row = add_node(builder, "Gemm", inputs, name);
+  const ValueId target = builder.constant(
+      name + "/shape", Tensor::integers({static_cast<Index>(shape.size())}, shape));
+  return add_node(builder, "Reshape", {row, target}, name + "/reshaped", {}, 13, {output_name});
+}
+
 }  // namespace
 
 bool may_be_affine_layer(const GraphBuilder& builder, const Op& op,
@@ -122,6 +135,7 @@ std::optional<AffineLayer> as_affine_layer(GraphBuilder& builder, const Op& op,
 ValueId add_layer(GraphBuilder& builder, const AffineLayer& layer, const std::string& name,
                   const std::string& output_name) {
   std::vector<ValueId> inputs{layer.x, layer.weights};
+  if (layer.flat) return add_flat(builder, layer, name, output_name);
   if (layer.conv) {
     if (layer.bias) inputs.push_back(*layer.bias);
     if (layer.pad)

@@ -13,11 +13,13 @@ namespace lipscope {
 
 // x W + b with W [k, n] and b [n], or the convolution of x with W and b [channels].
 struct AffineLayer {
-  ValueId x, weights;
+  ValueId x{}, weights{};
   std::optional<ValueId> bias;
   std::optional<ConvForm> conv;  // nothing: dense
   // A Pad between x and the convolution, whose form is then that on the padded image.
   std::shared_ptr<const Op> pad;
+  // A dense layer on all entries of x as one row, whose result has this shape.
+  std::optional<Shape> flat = {};
 };
 
 // Whether a node with these inputs (values of the builder) is such a layer, as far as its operator
@@ -33,7 +35,8 @@ struct AffineLayer {
 ValueId add_layer(GraphBuilder& builder, const AffineLayer& layer, const std::string& name,
                   const std::string& output_name);
 
-// Output channels: the last axis of a dense layer, axis 1 of a convolution.
+// Output channels: the last axis of a dense layer (all entries of a flat one), axis 1 of a
+// convolution.
 [[nodiscard]] Index layer_channels(const GraphBuilder& builder, const AffineLayer& layer);
 
 }  // namespace lipscope

@@ -42,6 +42,7 @@ class Merge {
       };
     }
     remember_scaling(builder, node, inputs, made[0]);
+    if (only_reshapes(node) && alone(node, 0)) reshapes_[made[0].index] = inputs[0];
     if (as_padding(*node.op)) pads_[made[0].index] = {inputs[0], node.op};
     return made;
   }
@@ -61,10 +62,13 @@ class Merge {
   bool alone(const Node& node, std::size_t k) const { return uses_[node.inputs[k].index] == 1; }
   const ValueType& result(const Node& node) const { return graph_.value(node.outputs[0]).type; }
 
-  bool changes_nothing(const Node& node) const {
+  static bool only_reshapes(const Node& node) {
     const std::string_view name = node.op->name();
-    return (name == "Reshape" || name == "Flatten" || name == "Identity") &&
-           graph_.value(node.inputs[0]).type == result(node);
+    return name == "Reshape" || name == "Flatten" || name == "Identity" || name == "Squeeze" ||
+           name == "Unsqueeze";
+  }
+  bool changes_nothing(const Node& node) const {
+    return only_reshapes(node) && graph_.value(node.inputs[0]).type == result(node);
   }
 
   MaybeLayer layer_of(GraphBuilder& builder, ValueId id) const {
@@ -78,7 +82,9 @@ class Merge {
     const bool scaled = scaling != scalings_.end();
     const auto pad = pads_.find(inputs[0].index);
     const bool padded = pad != pads_.end();
-    if (!alone(node, 0) || (!scaled && !padded && !layers_.contains(inputs[0].index)))
+    const auto reshape = reshapes_.find(inputs[0].index);
+    const ValueId before = reshape != reshapes_.end() ? reshape->second : inputs[0];
+    if (!alone(node, 0) || (!scaled && !padded && !layers_.contains(before.index)))
       return std::nullopt;
     const MaybeLayer own = as_affine_layer(builder, *node.op, inputs);
     if (!own) return std::nullopt;
@@ -86,8 +92,8 @@ class Merge {
     if (scaled)
       return layer_of_scaled(builder, *own, scaling->second.x, scaling->second.op,
                              scaling->second.factor);
-    const MaybeLayer before = layer_of(builder, inputs[0]);
-    return before ? layer_after(builder, *before, *own) : std::nullopt;
+    const MaybeLayer first = layer_of(builder, before);
+    return first ? layer_after(builder, *first, *own, before != inputs[0]) : std::nullopt;
   }
 
   MaybeLayer onto_layer(GraphBuilder& builder, const Node& node,
@@ -96,6 +102,11 @@ class Merge {
     const auto epsilon = batch_normalization_epsilon(*node.op);
     const bool arithmetic = name == "Add" || name == "Sub" || name == "Mul" || name == "Div";
     if (!epsilon && !arithmetic) return std::nullopt;
+    if (name == "Add" && alone(node, 0) && alone(node, 1) &&
+        builder.value(inputs[0]).type == builder.value(inputs[1]).type) {
+      const MaybeLayer one = layer_of(builder, inputs[0]), two = layer_of(builder, inputs[1]);
+      if (one && two) return layer_plus_layer(builder, *one, *two);
+    }
     for (std::size_t side = 0; side < (epsilon ? 1U : 2U); ++side) {
       if (!alone(node, side) || builder.value(inputs[side]).type != result(node)) continue;
       const MaybeLayer layer = layer_of(builder, inputs[side]);
@@ -127,6 +138,7 @@ class Merge {
   std::map<std::uint32_t, std::function<MaybeLayer(GraphBuilder&)>> layers_;
   std::map<std::uint32_t, Scaling> scalings_;
   std::map<std::uint32_t, Pad> pads_;
+  std::map<std::uint32_t, ValueId> reshapes_;  // what was reshaped, used by nothing else
 };
 
 }  // namespace

@@ -145,5 +145,80 @@ TEST_F(MergeAffine, SequencesKeepTheirShape) {
   EXPECT_EQ(ops(merge(x)), "MatMul Add ");
 }
 
+double product_bound(const Graph& graph) {
+  return compose(graph, parse_norms("2"), operator_gains(graph, {})).upper;
+}
+
+TEST_F(MergeAffine, ConvolutionsWithoutPaddingCompose) {
+  ValueId x = m.input({1, 2, 13, 11});
+  x = m.add("Conv", {x, random({3, 2, 3, 2}), random({3})},
+            {{"pads", Ints{2, 1, 0, 1}}, {"strides", Ints{2, 1}}, {"dilations", Ints{1, 2}}});
+  x = m.add("BatchNormalization", {x, random({3}), random({3}), random({3}), random({3}, 0.1, 2)});
+  x = m.add("Conv", {x, random({4, 3, 2, 3}), random({4})},
+            {{"strides", Ints{1, 2}}, {"dilations", Ints{2, 1}}});
+  const Graph merged = merge(x);
+  EXPECT_EQ(ops(merged), "Conv ");
+}
+
+// At the edges the second convolution reads zeros where the first one would have gone on.
+TEST_F(MergeAffine, PaddedConvolutionsComposeAsMatrices) {
+  ValueId x = m.input({1, 2, 5, 4});
+  x = m.add("Conv", {x, random({3, 2, 3, 3}), random({3})}, {{"pads", Ints{1, 1, 1, 1}}});
+  x = m.add("BatchNormalization", {x, random({3}), random({3}), random({3}), random({3}, 0.1, 2)});
+  x = m.add("Conv", {x, random({2, 3, 3, 3}), random({2})}, {{"pads", Ints{1, 1, 1, 1}}});
+  x = m.add("BatchNormalization", {x, random({2}), random({2}), random({2}), random({2}, 0.1, 2)});
+  x = m.add("Mul", {x, random({2, 1, 4})});
+  const ValueId y = m.add("Relu", {x});
+  EXPECT_EQ(ops(merge(y)), "Reshape Gemm Reshape Relu ");
+}
+
+TEST_F(MergeAffine, ConvolutionsMergeWithTheDenseLayerBehindThem) {
+  ValueId x = m.input({1, 1, 6, 6});
+  x = m.add("Conv", {x, random({3, 1, 3, 3}), random({3})});
+  x = m.add("Flatten", {x});
+  x = m.add("Gemm", {x, random({48, 5}), random({5})});
+  EXPECT_EQ(ops(merge(x)), "Reshape Gemm ");
+}
+
+TEST_F(MergeAffine, ConvolutionalResidualsCancel) {
+  // x - x again, and a shift by one pixel less the image: 2 sin of half the largest angle.
+  for (const int groups : {1, 2}) {
+    m = {};
+    const ValueId x = m.input({1, 2, 4, 4});
+    Tensor minus = Tensor::zeros(ElementType::kFloat32, {2, 2 / groups, 3, 3});
+    for (int c = 0; c < 2; ++c)
+      minus
+          .doubles()[static_cast<std::size_t>((c * (2 / groups) + (groups == 1 ? c : 0)) * 9 + 4)] =
+          -1;
+    const ValueId y = m.add("Conv", {x, m.weights(minus)},
+                            {{"pads", Ints{1, 1, 1, 1}}, {"group", Index{groups}}});
+    const Graph merged = merge(m.add("Add", {x, y}));
+    EXPECT_EQ(ops(merged), "Conv ");
+    EXPECT_EQ(product_bound(merged), 0);
+  }
+}
+
+TEST_F(MergeAffine, ProjectionsJoinTheBlockBesideThem) {
+  const ValueId x = m.input({1, 2, 8, 8});
+  const ValueId deep = m.add("Conv", {x, random({4, 2, 3, 3}), random({4})},
+                             {{"pads", Ints{1, 1, 1, 1}}, {"strides", Ints{2, 2}}});
+  const ValueId projected = m.add("Conv", {x, random({4, 2, 1, 1})}, {{"strides", Ints{2, 2}}});
+  EXPECT_EQ(ops(merge(m.add("Add", {projected, deep}))), "Conv ");
+
+  m = {};
+  const ValueId z = m.input({1, 5});
+  const ValueId sum = m.add("Add", {m.add("Gemm", {z, random({5, 3}), random({3})}),
+                                    m.add("Gemm", {z, random({5, 3}), random({3})})});
+  EXPECT_EQ(ops(merge(sum)), "Gemm ");
+}
+
+TEST_F(MergeAffine, ResidualOfTwoPaddedConvolutionsIsOneMatrix) {
+  const ValueId x = m.input({1, 2, 4, 4});
+  const Attributes same = {{"pads", Ints{1, 1, 1, 1}}};
+  ValueId y = m.add("Conv", {x, random({3, 2, 3, 3}), random({3})}, same);
+  y = m.add("Conv", {y, random({2, 3, 3, 3}), random({2})}, same);
+  EXPECT_EQ(ops(merge(m.add("Add", {y, x}))), "Reshape Gemm Reshape ");
+}
+
 }  // namespace
 }  // namespace lipscope

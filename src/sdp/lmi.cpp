@@ -6,232 +6,299 @@
 
 #include "base/rounding.h"
 #include "linalg/blas.h"
-#include "linalg/block_definite.h"
 
 namespace lipscope {
 namespace {
 
 using Vector = std::vector<double>;
 
-// The matrix of [global-2] by blocks x_0, ..., x_L, output; scaled by powers of two to a diagonal
-// of about 1. |true - computed| has row sums below `error`.
-class Form {
+// The matrix of [global-2] by nodes, scaled by powers of two to a diagonal of about 1 and with a
+// number taken off it. For each node with slopes [a, b] and v = sum of A x before it
+//   2 T (x - a v)(x - b v) = 2 T x^2 - 2 T (a + b) x v + 2 T a b v^2;
+// rho I for the input, I for the output and its maps beside it.
+class Form final : public BlockSource {
  public:
-  Form(const Chain& chain, const Multipliers& t, double rho) : chain_(chain), t_(t), rho_(rho) {
-    m_.sizes.push_back(chain.inputs());
-    for (const ChainLayer& layer : chain.layers) m_.sizes.push_back(layer.rows);
-    for (const Index n : m_.sizes) error_.emplace_back(static_cast<std::size_t>(n));
+  // Multipliers that are not given are not looked at: for the cost alone.
+  Form(const SdpNetwork& net, const Multipliers* t, double rho) : net_(net), t_(t), rho_(rho) {
+    const std::vector<SdpNode>& nodes = net.nodes;
+    for (const SdpNode& node : nodes) sizes_.push_back(node.size);
+    for (std::size_t k = 0; k < nodes.size(); ++k) squares_.push_back(square_weights(k));
+    parents_.resize(nodes.size());
+    for (std::size_t k = 0; k < nodes.size(); ++k) {
+      for (const SdpNode::Edge& edge : nodes[k].edges) parents_[k].push_back(edge.from);
+    }
   }
 
-  [[nodiscard]] bool is_positive() {
-    if (!usable()) return false;
-    fill();
-    scale();
+  [[nodiscard]] bool is_positive(const std::function<bool()>& stop) {
+    set_diagonal();
     bound_errors();
-    double trace = 0, error = 0, widest = 0;
-    for (std::size_t k = 0; k < m_.sizes.size(); ++k) {
-      widest = std::max(widest, static_cast<double>(m_.sizes[k] + (k > 0 ? m_.sizes[k - 1] : 0)));
-      for (Index i = 0; i < m_.sizes[k]; ++i) trace = add_up(trace, m_.entry(k, i));
-      for (const double e : error_[k]) error = !(e <= error) ? e : error;  // NaN stays
+    double trace = 0, error = 0;
+    for (const Vector& block : diagonal_) {
+      for (const double d : block) trace = add_up(trace, d);
+    }
+    for (const Vector& block : error_) {
+      for (const double e : block) error = !(e <= error) ? e : error;  // NaN stays
     }
     // More than the factorisation may need: [norms-16].
     const double shift =
-        add_up(error, mul_up(2.2 * widest + 20, mul_up(2 * 0x1p-53, add_up(trace, 1))));
+        add_up(error, mul_up(2.2 * widest_row(*this) + 20, mul_up(2 * 0x1p-53, add_up(trace, 1))));
     if (!std::isfinite(shift)) return false;
-    for (std::size_t k = 0; k < m_.sizes.size(); ++k) {
-      for (Index i = 0; i < m_.sizes[k]; ++i) m_.entry(k, i) = sub_down(m_.entry(k, i), shift);
+    for (Vector& block : diagonal_) {
+      for (double& d : block) d = sub_down(d, shift);
     }
-    return add_up(block_definite_deficit_up(m_), error) <= shift;
+    return add_up(block_definite_deficit_up(*this, stop), error) <= shift;
+  }
+
+  const std::vector<Index>& sizes() const override { return sizes_; }
+  bool couples(std::size_t i, std::size_t j) const override {
+    return has_edge(i, j) || meets(i, j) != nullptr;
+  }
+  bool first_is_diagonal() const override { return meets(0, 0) == nullptr; }
+  std::vector<double> diagonal(std::size_t k) const override { return diagonal_[k]; }
+
+  RowMatrix below(std::size_t i, std::size_t j) const override {
+    RowMatrix block;
+    if (has_edge(i, j)) {
+      block = edge(i, j).map;
+      block.radius.clear();
+      for (Index r = 0; r < block.rows; ++r) {
+        const double factor = coupling(i, static_cast<std::size_t>(r));
+        const double unit = unit_[i][static_cast<std::size_t>(r)];
+        block.for_row(r, [&](Index c, std::size_t at) {
+          block.weights[at] =
+              block.weights[at] * factor * (unit * unit_[j][static_cast<std::size_t>(c)]);
+        });
+      }
+    }
+    if (meets(i, j) == nullptr) return block;
+    RowMatrix full{sizes_[i], sizes_[j], Vector(static_cast<std::size_t>(sizes_[i] * sizes_[j])),
+                   {},        {},        {}};
+    for (Index r = 0; r < block.rows; ++r) {
+      block.for_row(r, [&](Index c, std::size_t at) {
+        full.weights[static_cast<std::size_t>(r * full.cols + c)] = block.weights[at];
+      });
+    }
+    add_squares(i, j, full.weights.data());
+    return full;
+  }
+  void add_to_diagonal_block(std::size_t k, double* block) const override {
+    add_squares(k, k, block);
   }
 
  private:
-  bool usable() const {
-    if (!(rho_ > 0) || !std::isfinite(rho_) || t_.size() != chain_.slopes.size()) return false;
-    for (std::size_t k = 0; k < t_.size(); ++k) {
-      if (static_cast<Index>(t_[k].size()) != chain_.layers[k].rows) return false;
-      for (const double t : t_[k]) {
-        if (!(t >= 0) || !std::isfinite(t)) return false;
-      }
+  bool has_edge(std::size_t i, std::size_t j) const {
+    return std::ranges::find(parents_[i], j) != parents_[i].end();
+  }
+  const SdpNode::Edge& edge(std::size_t i, std::size_t j) const {
+    return *std::ranges::find(net_.nodes[i].edges, j, &SdpNode::Edge::from);
+  }
+  // A node whose square couples i and j.
+  const SdpNode* meets(std::size_t i, std::size_t j) const {
+    for (std::size_t k = 0; k < net_.nodes.size(); ++k) {
+      if (!squares_[k].empty() && has_edge(k, i) && has_edge(k, j)) return &net_.nodes[k];
     }
-    return true;
+    return nullptr;
   }
 
-  // For each phi with slopes [a, b] and v = W x before it
-  //   2 T (x' - a v)(x' - b v) = 2 T x'^2 - 2 T (a + b) x' v + 2 T a b v^2;
-  // rho I at the beginning, [., W_L'; W_L, I] at the end.
-  void fill() {
-    for (std::size_t k = 0; k < chain_.layers.size(); ++k) squares_.push_back(square_weights(k));
-    for (std::size_t k = 0; k < m_.sizes.size(); ++k) {
-      const Index n = m_.sizes[k];
-      const bool thin = k == 0 && squares_[0].empty() && n > 1;
-      m_.diagonal.emplace_back(static_cast<std::size_t>(thin ? n : n * n));
-      for (Index i = 0; i < n; ++i) {
-        const bool last = k + 1 == m_.sizes.size();
-        m_.entry(k, i) = k == 0 ? rho_ : last ? 1 : 2 * t_[k - 1][static_cast<std::size_t>(i)];
-      }
-      if (k < squares_.size() && !squares_[k].empty()) add_square(k);
-    }
-    for (std::size_t k = 0; k < chain_.layers.size(); ++k) {
-      m_.below.push_back(chain_.layers[k].weights);
-      if (k == t_.size()) continue;  // the output
-      for (Index i = 0; i < chain_.layers[k].rows; ++i) {
-        const Interval slope = chain_.slopes[k][static_cast<std::size_t>(i)];
-        const double factor = -t_[k][static_cast<std::size_t>(i)] * (slope.lo + slope.hi);
-        for (double& w : row(m_.below.back(), k, i)) w *= factor;
-      }
-    }
+  double multiplier(std::size_t k, std::size_t i) const {
+    return t_ == nullptr ? 1 : (*t_)[k - 1][i];
   }
+  bool inner(std::size_t k) const { return !net_.nodes[k].slopes.empty(); }
 
-  std::span<double> row(Vector& all, std::size_t k, Index i) const {
-    const Index cols = chain_.layers[k].cols;
-    return std::span(all).subspan(static_cast<std::size_t>(i * cols),
-                                  static_cast<std::size_t>(cols));
-  }
-  std::span<const double> row(const Vector& all, std::size_t k, Index i) const {
-    const Index cols = chain_.layers[k].cols;
-    return std::span(all).subspan(static_cast<std::size_t>(i * cols),
-                                  static_cast<std::size_t>(cols));
+  // What the weights of row i of node k are multiplied with.
+  double coupling(std::size_t k, std::size_t i) const {
+    if (!inner(k)) return 1;  // the output
+    const Interval slope = net_.nodes[k].slopes[i];
+    return -multiplier(k, i) * (slope.lo + slope.hi);
   }
 
   // 2 T a b; empty when all are zero.
   Vector square_weights(std::size_t k) const {
     Vector d;
-    if (k == t_.size()) return d;
-    for (std::size_t i = 0; i < t_[k].size(); ++i)
-      d.push_back(2 * t_[k][i] * chain_.slopes[k][i].lo * chain_.slopes[k][i].hi);
+    const std::vector<Interval>& slopes = net_.nodes[k].slopes;
+    for (std::size_t i = 0; i < slopes.size(); ++i)
+      d.push_back(2 * multiplier(k, i) * slopes[i].lo * slopes[i].hi);
     if (std::ranges::all_of(d, [](double e) { return e == 0; })) d.clear();
     return d;
   }
 
-  // W' D W.
-  void add_square(std::size_t k) {
-    const ChainLayer& layer = chain_.layers[k];
-    Vector scaled = layer.weights;
-    for (Index i = 0; i < layer.rows; ++i) {
-      for (double& w : row(scaled, k, i)) w *= squares_[k][static_cast<std::size_t>(i)];
+  // A node's map from j with its columns in units, as a full matrix.
+  Vector scaled_map(std::size_t k, std::size_t j) const {
+    const RowMatrix& map = edge(k, j).map;
+    Vector full(static_cast<std::size_t>(map.rows * map.cols));
+    for (Index r = 0; r < map.rows; ++r) {
+      map.for_row(r, [&](Index c, std::size_t at) {
+        full[static_cast<std::size_t>(r * map.cols + c)] =
+            map.weights[at] * unit_[j][static_cast<std::size_t>(c)];
+      });
     }
-    gemm(layer.cols, layer.cols, layer.rows, 1.0, {layer.weights.data(), layer.cols, true},
-         {scaled.data(), layer.cols}, 1.0, m_.diagonal[k].data(), layer.cols);
+    return full;
   }
 
-  // Exact but for underflow, which the errors count.
-  void scale() {
-    for (std::size_t k = 0; k < m_.sizes.size(); ++k) {
+  // block += A_i' D A_j of every node that has both for parents.
+  void add_squares(std::size_t i, std::size_t j, double* block) const {
+    for (std::size_t k = 0; k < net_.nodes.size(); ++k) {
+      if (squares_[k].empty() || !has_edge(k, i) || !has_edge(k, j)) continue;
+      const Vector left = scaled_map(k, i);
+      Vector right = i == j ? left : scaled_map(k, j);
+      const Index rows = sizes_[k], n = sizes_[j];
+      for (Index r = 0; r < rows; ++r) {
+        for (Index c = 0; c < n; ++c)
+          right[static_cast<std::size_t>(r * n + c)] *= squares_[k][static_cast<std::size_t>(r)];
+      }
+      gemm(sizes_[i], n, rows, 1.0, {left.data(), sizes_[i], true}, {right.data(), n}, 1.0, block,
+           n);
+    }
+  }
+
+  // Also the units: powers of two that bring the diagonal to about 1.
+  void set_diagonal() {
+    for (std::size_t k = 0; k < sizes_.size(); ++k) {
+      Vector plain(static_cast<std::size_t>(sizes_[k]));
+      for (std::size_t i = 0; i < plain.size(); ++i)
+        plain[i] = k == 0 ? rho_ : !inner(k) ? 1 : 2 * multiplier(k, i);
+      diagonal_.push_back(std::move(plain));
+    }
+    // Squares are added in units of 1; their sum is then scaled like the rest.
+    for (std::size_t k = 0; k < sizes_.size(); ++k) {
+      if (squares_[k].empty()) continue;
+      for (const SdpNode::Edge& e : net_.nodes[k].edges) {
+        for (Index r = 0; r < e.map.rows; ++r) {
+          e.map.for_row(r, [&](Index c, std::size_t at) {
+            const double w = e.map.weights[at];
+            diagonal_[e.from][static_cast<std::size_t>(c)] +=
+                w * (w * squares_[k][static_cast<std::size_t>(r)]);
+          });
+        }
+      }
+    }
+    for (Vector& block : diagonal_) {
       Vector unit;
-      for (Index i = 0; i < m_.sizes[k]; ++i) {
+      for (double& d : block) {
         int exponent = 0;
-        const double d = m_.entry(k, i);
         if (d > 0 && std::isfinite(d)) std::frexp(d, &exponent);
         exponent = std::clamp(exponent, -1000, 1000);
         unit.push_back(std::ldexp(1.0, -(exponent >= 0 ? exponent / 2 : (exponent - 1) / 2)));
+        d *= unit.back() * unit.back();
       }
       unit_.push_back(std::move(unit));
     }
-    for (std::size_t k = 0; k < m_.sizes.size(); ++k) {
-      if (m_.is_diagonal(k)) {
-        for (std::size_t i = 0; i < unit_[k].size(); ++i)
-          m_.diagonal[k][i] *= unit_[k][i] * unit_[k][i];
-      } else {
-        times_units(m_.diagonal[k], unit_[k], unit_[k]);
-      }
-      if (k + 1 < m_.sizes.size()) times_units(m_.below[k], unit_[k + 1], unit_[k]);
-    }
-  }
-  static void times_units(Vector& block, const Vector& rows, const Vector& cols) {
-    double* e = block.data();
-    for (const double r : rows) {
-      for (const double c : cols) *e++ *= r * c;
-    }
   }
 
-  // An entry of the couplings goes through at most three roundings (the sum of the slopes, two
-  // products), one of the diagonal through at most two beside those of W'DW, which are charged
-  // there; scaling may lose 2^-1074 in each entry. Eight roundings are charged.
+  // Every entry is a sum of products of at most eight factors, each of them rounded, over the rows
+  // of the nodes with squares; scaling may lose 2^-1074 in each product.
   void bound_errors() {
-    const double gamma = gamma_up(8);
-    for (std::size_t k = 0; k < m_.sizes.size(); ++k) {
-      const double lost = mul_up(static_cast<double>(4 * (m_.sizes[k] + 1)), 2 * kMinSubnormal);
-      for (Index i = 0; i < m_.sizes[k]; ++i) {
-        double& e = error_[k][static_cast<std::size_t>(i)];
-        e = add_up(e, add_up(mul_up(gamma, std::fabs(m_.entry(k, i))), lost));
+    Index terms = 0;
+    for (std::size_t k = 0; k < sizes_.size(); ++k) {
+      if (!squares_[k].empty()) terms += sizes_[k] + 2;
+      error_.emplace_back(static_cast<std::size_t>(sizes_[k]), 0);
+    }
+    const double gamma = gamma_up(static_cast<std::size_t>(terms + 12));
+    double all = 0;
+    for (const Index n : sizes_) all += static_cast<double>(n);
+    const double lost =
+        mul_up(16 * (all + 1), mul_up(static_cast<double>(terms + 4), kMinSubnormal));
+    for (std::size_t k = 0; k < sizes_.size(); ++k) {
+      for (std::size_t i = 0; i < error_[k].size(); ++i) {
+        const double base = k == 0 ? rho_ : !inner(k) ? 1 : mul_up(2, multiplier(k, i));
+        const double scaled = mul_up(mul_up(base, unit_[k][i]), unit_[k][i]);
+        error_[k][i] = add_up(mul_up(gamma, scaled), lost);
       }
     }
-    for (std::size_t k = 0; k < chain_.layers.size(); ++k) {
-      charge_coupling(k, gamma);
-      if (!squares_[k].empty()) charge_square(k);
+    for (std::size_t k = 0; k < sizes_.size(); ++k) {
+      for (const SdpNode::Edge& e : net_.nodes[k].edges) charge_coupling(k, e, gamma);
+      if (!squares_[k].empty()) charge_squares(k, gamma);
     }
   }
 
-  void charge_coupling(std::size_t k, double gamma) {
-    const ChainLayer& layer = chain_.layers[k];
-    const bool output = k == t_.size();
-    if (output && layer.radius.empty()) return;  // the weights as they are
-    const double lost = mul_up(static_cast<double>(layer.rows + layer.cols), kMinSubnormal);
-    for (Index i = 0; i < layer.rows; ++i) {
-      const auto at = static_cast<std::size_t>(i);
-      double factor = unit_[k + 1][at];
+  void charge_coupling(std::size_t k, const SdpNode::Edge& e, double gamma) {
+    const bool output = !inner(k);
+    for (Index r = 0; r < e.map.rows; ++r) {
+      const auto row = static_cast<std::size_t>(r);
+      double factor = unit_[k][row];
       if (!output) {
-        const Interval sum = point(chain_.slopes[k][at].lo) + point(chain_.slopes[k][at].hi);
-        factor = mul_up(factor, mul_up(t_[k][at], magnitude(sum)));
+        const Interval slope = net_.nodes[k].slopes[row];
+        factor = mul_up(factor,
+                        mul_up(multiplier(k, row), magnitude(point(slope.lo) + point(slope.hi))));
       }
-      const auto weights = row(layer.weights, k, i);
-      double across = lost;
-      for (std::size_t j = 0; j < weights.size(); ++j) {
-        const double radius = layer.radius.empty() ? 0 : row(layer.radius, k, i)[j];
-        double off =
-            output ? radius : add_up(mul_up(gamma, add_up(std::fabs(weights[j]), radius)), radius);
-        off = mul_up(mul_up(off, factor), unit_[k][j]);
+      double across = 0;
+      e.map.for_row(r, [&](Index c, std::size_t at) {
+        const double radius = e.map.radius_at(at);
+        const double size = add_up(std::fabs(e.map.weights[at]), radius);
+        if (size == 0) return;
+        const double off = mul_up(mul_up(add_up(mul_up(gamma, size), radius), factor),
+                                  unit_[e.from][static_cast<std::size_t>(c)]);
         across = add_up(across, off);
-        error_[k][j] = add_up(error_[k][j], add_up(off, kMinSubnormal));
-      }
-      error_[k + 1][at] = add_up(error_[k + 1][at], across);
+        double& other = error_[e.from][static_cast<std::size_t>(c)];
+        other = add_up(other, off);
+      });
+      error_[k][row] = add_up(error_[k][row], across);
     }
   }
 
-  // |W'DW - computed| <= gamma (|W| + R)'|D|(|W| + R) + R'|D|(|W| + R) + (|W| + R)'|D|R entrywise;
-  // row sums by products with vectors. D is rounded three times: part of the eight in gamma.
-  void charge_square(std::size_t k) {
-    const ChainLayer& layer = chain_.layers[k];
-    const double gamma = gamma_up(static_cast<std::size_t>(layer.rows + 8));
-    const double lost = mul_up(static_cast<double>(4 * layer.rows * layer.cols), kMinSubnormal);
-    Vector sums(static_cast<std::size_t>(layer.cols), lost);
-    for (Index i = 0; i < layer.rows; ++i) {
-      const auto weights = row(layer.weights, k, i);
-      const auto radius = [&](std::size_t j) {
-        return layer.radius.empty() ? 0 : row(layer.radius, k, i)[j];
-      };
-      const double d = mul_up(std::fabs(squares_[k][static_cast<std::size_t>(i)]), 1 + 0x1p-40);
+  // |A_i'DA_j - computed| <= gamma (|A_i| + R_i)'|D|(|A_j| + R_j) + R_i'|D|(|A_j| + R_j)
+  // + (|A_i| + R_i)'|D|R_j entrywise. Rows are summed over all parents j at once.
+  void charge_squares(std::size_t k, double gamma) {
+    for (Index r = 0; r < sizes_[k]; ++r) {
+      const double d = mul_up(std::fabs(squares_[k][static_cast<std::size_t>(r)]), 1 + 0x1p-40);
       double size = 0, spread = 0;
-      for (std::size_t j = 0; j < weights.size(); ++j) {
-        size = add_up(size, mul_up(add_up(std::fabs(weights[j]), radius(j)), unit_[k][j]));
-        spread = add_up(spread, mul_up(radius(j), unit_[k][j]));
-      }
-      for (std::size_t j = 0; j < weights.size(); ++j) {
-        const double w = add_up(std::fabs(weights[j]), radius(j));
+      const auto for_entries = [&](auto&& body) {
+        for (const SdpNode::Edge& e : net_.nodes[k].edges) {
+          e.map.for_row(r, [&](Index c, std::size_t at) {
+            const auto col = static_cast<std::size_t>(c);
+            const double radius = mul_up(e.map.radius_at(at), unit_[e.from][col]);
+            body(error_[e.from][col], unit_[e.from][col],
+                 add_up(mul_up(std::fabs(e.map.weights[at]), unit_[e.from][col]), radius), radius);
+          });
+        }
+      };
+      for_entries([&](double&, double, double w, double radius) {
+        size = add_up(size, w);
+        spread = add_up(spread, radius);
+      });
+      for_entries([&](double& error, double, double w, double radius) {
         const double part =
-            add_up(mul_up(add_up(mul_up(gamma, w), radius(j)), size), mul_up(w, spread));
-        sums[j] = add_up(sums[j], mul_up(d, part));
-      }
+            add_up(mul_up(add_up(mul_up(gamma, w), radius), size), mul_up(w, spread));
+        error = add_up(error, mul_up(d, part));
+      });
     }
-    for (std::size_t j = 0; j < sums.size(); ++j)
-      error_[k][j] = add_up(error_[k][j], mul_up(sums[j], unit_[k][j]));
   }
 
-  const Chain& chain_;
-  const Multipliers& t_;
+  const SdpNetwork& net_;
+  const Multipliers* t_;
   double rho_;
-  BlockTridiagonal m_;
-  std::vector<Vector> unit_, error_, squares_;  // by block
+  std::vector<Index> sizes_;
+  std::vector<std::vector<std::size_t>> parents_;
+  std::vector<Vector> diagonal_, unit_, error_, squares_;  // by node
 };
+
+bool usable(const SdpNetwork& net, const Multipliers& t, double rho) {
+  if (!(rho > 0) || !std::isfinite(rho) || t.size() + 2 != net.nodes.size()) return false;
+  for (std::size_t k = 0; k < t.size(); ++k) {
+    if (static_cast<Index>(t[k].size()) != net.nodes[k + 1].size) return false;
+    for (const double e : t[k]) {
+      if (!(e >= 0) || !std::isfinite(e)) return false;
+    }
+  }
+  return true;
+}
 
 }  // namespace
 
-bool proves_chain(const Chain& chain, const Multipliers& multipliers, double rho) {
-  return Form(chain, multipliers, rho).is_positive();
+bool proves(const SdpNetwork& network, const Multipliers& multipliers, double rho,
+            const std::function<bool()>& stop) {
+  if (network.nodes.empty()) return multipliers.empty() && rho >= 0;
+  return usable(network, multipliers, rho) && Form(network, &multipliers, rho).is_positive(stop);
 }
 
-double chain_constant_up(const Chain& chain, double rho) {
-  const double scaled = std::ldexp(sqrt_up(rho), chain.exponent);
+BlockCost proof_cost(const SdpNetwork& network) {
+  if (network.nodes.empty()) return {};
+  return block_cost(Form(network, nullptr, 1));
+}
+
+double constant_up(const SdpNetwork& network, double rho) {
+  const double scaled = std::ldexp(sqrt_up(rho), network.exponent);
+  if (rho == 0) return 0;
   return scaled < 0x1p-900 ? add_up(scaled, kMinSubnormal) : scaled;
 }
 

@@ -3,20 +3,23 @@
 
 #include <vector>
 
-#include "sdp/chain.h"
+#include "linalg/block_definite.h"
+#include "sdp/network.h"
 
 namespace lipscope {
 
-// One number per entry of each phi: how much its slope restriction counts.
+// One number per entry of each node with slopes, in order: how much its slope restriction counts.
 using Multipliers = std::vector<std::vector<double>>;
 
-// Whether |W_L dx_L|^2 <= rho |dx_0|^2 follows from the slope restrictions with these multipliers
-// [global-1], proved by a Cholesky factorisation of the matrix of [global-2]; false when that does
-// not succeed. Any non-negative multipliers may be tried. Takes about as much memory as twice the
-// squares of the layer sizes.
-[[nodiscard]] bool proves_chain(const Chain& chain, const Multipliers& multipliers, double rho);
+// Whether |dy|^2 <= rho |dx|^2 for the differences of output and input follows from the slope
+// restrictions with these multipliers [global-1], proved by a Cholesky factorisation of the matrix
+// of [global-2]; false when that does not succeed. Any non-negative multipliers may be tried.
+// `stop` is asked now and then; nothing is proved when it says so.
+[[nodiscard]] bool proves(const SdpNetwork& network, const Multipliers& multipliers, double rho,
+                          const std::function<bool()>& stop = {});
+[[nodiscard]] BlockCost proof_cost(const SdpNetwork& network);
 
 // sqrt(rho) 2^exponent, rounded up.
-[[nodiscard]] double chain_constant_up(const Chain& chain, double rho);
+[[nodiscard]] double constant_up(const SdpNetwork& network, double rho);
 
 }  // namespace lipscope

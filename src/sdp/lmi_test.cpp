@@ -16,22 +16,27 @@ namespace {
 
 using testing_support::GraphMaker;
 
-std::optional<Chain> chain_of(const Graph& graph, const Domain& domain = {},
-                              std::string* reason = nullptr) {
+std::optional<SdpNetwork> network_of(const Graph& graph, const Domain& domain = {},
+                                     std::string* reason = nullptr) {
   ValueBoxes boxes(graph, input_boxes(graph, domain));
   std::string why;
-  auto chain = as_chain(
+  auto network = as_sdp_network(
       graph, [&](ValueId id) -> const Box& { return boxes.at(id); }, 1000, why);
   if (reason != nullptr) *reason = why;
-  return chain;
+  return network;
 }
 
-// Multipliers and the rho they are to prove.
-LipsdpResult solve(const Chain& chain, double gap = 1e-4, double slack = 1e-7) {
-  LipsdpResult best;
+// The best multipliers that were proved; rho is infinite if none were.
+LipsdpGuess solve(const SdpNetwork& network, double gap = 1e-4) {
+  LipsdpGuess best{{}, HUGE_VAL, 0};
+  const auto prove = [&](const LipsdpGuess& guess) {
+    if (!proves(network, guess.multipliers, guess.rho)) return false;
+    if (guess.rho < best.rho) best = guess;
+    return true;
+  };
   solve_lipsdp(
-      chain, gap, [] { return false; }, [&](const LipsdpResult& r) { best = r; });
-  return best.raised(slack);
+      network, gap, [] { return false; }, prove);
+  return best;
 }
 
 // Two layers with ReLU between them.
@@ -46,23 +51,23 @@ Graph two_layers(const std::vector<double>& a, const std::vector<double>& b, Ind
 // relu(x) + relu(-x) = |x|: the two units are never active together. With free slopes s, t in
 // [0, 1] the largest |s - t| is 1, and the relaxation is tight here: the layer product says 2.
 TEST(Lipsdp, AbsoluteValueIsExact) {
-  const auto chain = chain_of(two_layers({1, -1}, {1, 1}, 1, 2, 1));
-  ASSERT_TRUE(chain);
-  const LipsdpResult found = solve(*chain);
-  ASSERT_TRUE(proves_chain(*chain, found.multipliers, found.rho));
-  const double bound = chain_constant_up(*chain, found.rho);
+  const auto net = network_of(two_layers({1, -1}, {1, 1}, 1, 2, 1));
+  ASSERT_TRUE(net);
+  const LipsdpGuess found = solve(*net);
+  ASSERT_TRUE(proves(*net, found.multipliers, found.rho));
+  const double bound = constant_up(*net, found.rho);
   EXPECT_GE(bound, 1);
   EXPECT_LE(bound, 1 + 1e-3);
 }
 
 // All weights positive: the constant is that of the linear network, and the bound meets it.
 TEST(Lipsdp, PositiveWeightsAreExact) {
-  const auto chain = chain_of(two_layers({1, 2, 3, 4}, {1, 0.5, 2, 1}, 2, 2, 2));
-  ASSERT_TRUE(chain);
+  const auto net = network_of(two_layers({1, 2, 3, 4}, {1, 0.5, 2, 1}, 2, 2, 2));
+  ASSERT_TRUE(net);
   // [[1, 2], [3, 4]] [[1, 0.5], [2, 1]] = [[5, 2.5], [11, 5.5]]: rank one, norm sqrt(182.5).
-  const LipsdpResult found = solve(*chain, 1e-6);
-  const double bound = chain_constant_up(*chain, found.rho);
-  ASSERT_TRUE(proves_chain(*chain, found.multipliers, found.rho));
+  const LipsdpGuess found = solve(*net, 1e-6);
+  const double bound = constant_up(*net, found.rho);
+  ASSERT_TRUE(proves(*net, found.multipliers, found.rho));
   EXPECT_GE(bound, std::sqrt(182.5));
   EXPECT_LE(bound, std::sqrt(182.5) * (1 + 1e-5));
 }
@@ -79,36 +84,36 @@ TEST(Lipsdp, NothingBelowTheDualIsProved) {
     }
     x = m.add("MatMul", {x, m.weights(random_tensor(rng, {5, 3}, -1, 1))});
     const Graph graph = m.finish(x);
-    const auto chain = chain_of(graph);
-    ASSERT_TRUE(chain);
-    const LipsdpResult found = solve(*chain);
-    EXPECT_TRUE(proves_chain(*chain, found.multipliers, found.rho));
+    const auto net = network_of(graph);
+    ASSERT_TRUE(net);
+    const LipsdpGuess found = solve(*net);
+    EXPECT_TRUE(proves(*net, found.multipliers, found.rho));
     EXPECT_LT(std::sqrt(found.rho / found.dual) - 1, 1e-3);
     for (const double scale : {0.5, 0.9, 1.0, 1.1, 2.0}) {
       Multipliers other = found.multipliers;
       for (auto& layer : other) {
         for (double& t : layer) t *= scale;
       }
-      EXPECT_FALSE(proves_chain(*chain, other, found.dual * 0.9999));
+      EXPECT_FALSE(proves(*net, other, found.dual * 0.9999));
     }
   }
 }
 
 TEST(Lipsdp, BadMultipliersProveNothing) {
-  const auto chain = chain_of(two_layers({1, -1}, {1, 1}, 1, 2, 1));
-  const LipsdpResult found = solve(*chain);
+  const auto net = network_of(two_layers({1, -1}, {1, 1}, 1, 2, 1));
+  const LipsdpGuess found = solve(*net);
   const double rho = found.rho;
-  ASSERT_TRUE(proves_chain(*chain, found.multipliers, rho));
+  ASSERT_TRUE(proves(*net, found.multipliers, rho));
   for (const double bad : {-1.0, 0.0, double(NAN), double(HUGE_VAL)}) {
     Multipliers m = found.multipliers;
     m[0][1] = bad;
-    EXPECT_FALSE(proves_chain(*chain, m, rho)) << bad;
+    EXPECT_FALSE(proves(*net, m, rho)) << bad;
   }
-  EXPECT_FALSE(proves_chain(*chain, {}, rho));
-  EXPECT_FALSE(proves_chain(*chain, {{1.0}}, rho));
-  EXPECT_FALSE(proves_chain(*chain, found.multipliers, NAN));
-  EXPECT_FALSE(proves_chain(*chain, found.multipliers, HUGE_VAL));
-  EXPECT_FALSE(proves_chain(*chain, found.multipliers, -1));
+  EXPECT_FALSE(proves(*net, {}, rho));
+  EXPECT_FALSE(proves(*net, {{1.0}}, rho));
+  EXPECT_FALSE(proves(*net, found.multipliers, NAN));
+  EXPECT_FALSE(proves(*net, found.multipliers, HUGE_VAL));
+  EXPECT_FALSE(proves(*net, found.multipliers, -1));
 }
 
 // Random chains with every kind of activation, convolutions, boxes, merged (inexact) weights: no
@@ -152,12 +157,11 @@ TEST(Lipsdp, NoQuotientAboveTheBound) {
       query.domain.box = Box{Tensor::vector(low), Tensor::vector(high)};
     }
     std::string reason;
-    const auto chain = chain_of(graph, query.domain, &reason);
-    if (!chain) continue;
-    const LipsdpResult found = solve(*chain, 1e-3);
-    const double upper = proves_chain(*chain, found.multipliers, found.rho)
-                             ? chain_constant_up(*chain, found.rho)
-                             : HUGE_VAL;
+    const auto net = network_of(graph, query.domain, &reason);
+    if (!net) continue;
+    const LipsdpGuess found = solve(*net, 1e-3);
+    const double upper =
+        proves(*net, found.multipliers, found.rho) ? constant_up(*net, found.rho) : HUGE_VAL;
     solved += std::isfinite(upper) ? 1 : 0;
     for (int pair = 0; pair < 6; ++pair) {
       Witness w{std::vector<double>(size), std::vector<double>(size)};
@@ -177,12 +181,53 @@ TEST(Lipsdp, NoQuotientAboveTheBound) {
   EXPECT_GT(solved, 1000);
 }
 
-TEST(Lipsdp, RefusesWhatIsNoChain) {
+// x + relu(x) has slopes 1 and 2; relu(x) - x has slopes -1 and 0, where the sum of gains is 2.
+TEST(Lipsdp, ResidualConnectionsAreExact) {
+  for (const double sign : {1.0, -1.0}) {
+    GraphMaker m;
+    const ValueId x = m.input({1, 3});
+    const ValueId y = m.add("Relu", {x});
+    const ValueId scaled = m.add("Mul", {x, m.weights({1}, {sign})});
+    const auto net = network_of(m.finish(m.add("Add", {scaled, y})));
+    ASSERT_TRUE(net);
+    const double bound = constant_up(*net, solve(*net).rho), exact = sign > 0 ? 2 : 1;
+    EXPECT_GE(bound, exact);
+    EXPECT_LE(bound, exact * (1 + 1e-3));
+  }
+}
+
+// Units that nothing moves or that move nothing, and parts that the iteration forgets because
+// another part is much stronger.
+TEST(Lipsdp, DeadAndWeakPartsDoNoHarm) {
+  const auto dead = network_of(two_layers({1, 0, 5, -1, 0, 5}, {1, 7, 0, 1, 0, 0}, 2, 3, 2));
+  ASSERT_TRUE(dead);
+  const LipsdpGuess found = solve(*dead);
+  EXPECT_EQ(dead->nodes[1].size, 1);
+  EXPECT_LE(constant_up(*dead, found.rho), 10 * (1 + 1e-3));  // |[1, -1]| |[1, 7]|
+
+  for (const double weak : {0.5, 1e-3, 1e-9}) {
+    const auto two = network_of(two_layers({1, 0, 0, weak}, {1, 0, 0, weak}, 2, 2, 2));
+    ASSERT_TRUE(two);
+    const double bound = constant_up(*two, solve(*two).rho);
+    EXPECT_GE(bound, 1);
+    EXPECT_LE(bound, 1 + 1e-3) << weak;
+  }
+}
+
+TEST(Lipsdp, NothingReachesTheOutput) {
+  const auto net = network_of(two_layers({1, 0, 2, 0}, {0, 0, 3, 4}, 2, 2, 2));
+  ASSERT_TRUE(net);
+  EXPECT_TRUE(net->nodes.empty());
+  EXPECT_TRUE(proves(*net, {}, 0));
+  EXPECT_EQ(constant_up(*net, 0), 0);
+}
+
+TEST(Lipsdp, RefusesWhatItDoesNotKnow) {
   GraphMaker m;
   const ValueId x = m.input({1, 3});
-  const ValueId y = m.add("Relu", {x});
+  const ValueId y = m.add("Mul", {m.add("Relu", {x}), x});
   std::string reason;
-  EXPECT_FALSE(chain_of(m.finish(m.add("Add", {x, y})), {}, &reason));
+  EXPECT_FALSE(network_of(m.finish(y), {}, &reason));
   EXPECT_NE(reason, "");
 }
 

@@ -146,7 +146,7 @@ TEST_F(Cli, QuestionsThatMakeNoSenseGetOneClearLine) {
 }
 
 TEST_F(Cli, NormsNextToOneAreNorms) {
-  const Json document = Json::parse(run("bound --json --time 0.5 --norm 1.0000001 " + kMlp).out);
+  const Json document = Json::parse(run("bound --json --time 2 --norm 1.0000001 " + kMlp).out);
   EXPECT_EQ(document["query"]["norm_in"], "1.0000001");
   EXPECT_GE(document["upper"]["value"].get<double>(), document["lower"]["value"].get<double>());
 }

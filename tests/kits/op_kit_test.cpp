@@ -2,6 +2,7 @@
 // Promises every operator keeps. The cases come from the operators' own files.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "lipscope/evaluate.h"
@@ -169,6 +170,55 @@ TEST_P(OpKit, VjpIsTheAdjointOfJvp) {
       }
     }
     EXPECT_NEAR(left, right, 1e-10 * scale);
+  });
+}
+
+// The matrix of an operator, with its other inputs where they are, against the derivative; and the
+// derivative does not depend on where the input is.
+TEST_P(OpKit, MatrixIsTheDerivative) {
+  for_each_case([](const Built& built, Rng& rng) {
+    if (built.graph.nodes().empty()) return;
+    const Node& node = built.graph.nodes()[0];
+    std::vector<Box> boxes;
+    std::vector<Index> source;
+    for (const ValueId id : node.inputs) {
+      const auto inputs = built.graph.inputs();
+      const auto found = std::ranges::find(inputs, id);
+      source.push_back(found == inputs.end() ? -1 : found - inputs.begin());
+      const Tensor& value = source.back() < 0
+                                ? *built.graph.value(id).constant
+                                : built.inputs[static_cast<std::size_t>(source.back())];
+      boxes.push_back({value, value});
+    }
+    for (std::size_t k = 0; k < boxes.size(); ++k) {
+      // A value that is given to several inputs moves them all.
+      if (source[k] < 0 || std::ranges::count(source, source[k]) != 1) continue;
+      const auto moving = static_cast<std::size_t>(source[k]);
+      if (!is_floating(built.inputs[moving].type())) continue;
+      std::vector<Tensor> tangents(built.inputs.size()), at = built.inputs;
+      tangents[moving] = random_like(rng, built.inputs[moving]);
+      at[moving] = random_like(rng, built.inputs[moving]).cast(at[moving].type());
+      for (std::size_t o = 0; o < node.outputs.size(); ++o) {
+        const Index rows = element_count(built.graph.value(node.outputs[o]).type.shape);
+        std::vector<double> product(static_cast<std::size_t>(rows), 0);
+        const MatrixQuery query{boxes, static_cast<Index>(k), static_cast<Index>(o)};
+        const bool linear = node.op->matrix(query, [&](Index row, Index col, double lo, double hi) {
+          ASSERT_LE(lo, hi);
+          ASSERT_LE(hi - lo, 1e-14 * std::abs(lo));
+          ASSERT_TRUE(row >= 0 && row < rows && col >= 0 && col < tangents[moving].size());
+          product[static_cast<std::size_t>(row)] += lo * tangents[moving].at(col);
+        });
+        if (!linear) continue;
+        ASSERT_TRUE(node.op->differentiable());
+        const Tensor pushed = Trace(built.graph, at).jvp(tangents)[o];
+        for (Index i = 0; i < rows; ++i) {
+          const double expected = pushed.at(i);
+          EXPECT_NEAR(product[static_cast<std::size_t>(i)], expected,
+                      1e-11 * (1 + std::abs(expected)))
+              << "input " << k << " output " << o << " entry " << i;
+        }
+      }
+    }
   });
 }
 

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "linalg/row_matrix.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/interval.h"
+#include "base/parallel.h"
+#include "linalg/blas.h"
+#include "linalg/row_kernel.h"
+
+namespace lipscope {
+namespace {
+
+// Dense from a quarter of the entries on: products by blocks are that much faster.
+bool better_dense(Index rows, Index cols, double entries) {
+  return entries * 4 >= static_cast<double>(rows) * static_cast<double>(cols);
+}
+
+// Weights and radii that entries are added to.
+class Entries {
+ public:
+  Entries(RowMatrix& m, std::size_t count) : m_(m) { m_.weights.assign(count, 0); }
+
+  void add(std::size_t at, double lo, double hi) {
+    double& w = m_.weights[at];
+    if (lo == hi && (w == 0 && m_.radius_at(at) == 0)) {
+      w = lo;
+      return;
+    }
+    const Interval old{sub_down(w, m_.radius_at(at)), add_up(w, m_.radius_at(at))};
+    const Interval all =
+        (w == 0 && m_.radius_at(at) == 0) ? Interval{lo, hi} : old + Interval{lo, hi};
+    w = midpoint(all);
+    const double radius = radius_up(all);
+    if (radius == 0) return;
+    if (m_.radius.empty()) m_.radius.assign(m_.weights.size(), 0);
+    m_.radius[at] = radius;
+  }
+
+ private:
+  RowMatrix& m_;
+};
+
+// Rows whose entries came in any order: sorted, pieces of one entry added.
+RowMatrix in_order(RowMatrix loose) {
+  RowMatrix m;
+  m.rows = loose.rows;
+  m.cols = loose.cols;
+  m.begin.push_back(0);
+  std::vector<std::size_t> order;
+  std::vector<Interval> entries;
+  bool exact = true;
+  for (Index i = 0; i < m.rows; ++i) {
+    order.resize(loose.row_end(i) - loose.row_begin(i));
+    std::iota(order.begin(), order.end(), loose.row_begin(i));
+    const auto before = [&](std::size_t a, std::size_t b) {
+      return loose.columns[a] < loose.columns[b];
+    };
+    if (!std::ranges::is_sorted(order, before)) std::ranges::stable_sort(order, before);
+    for (const std::size_t at : order) {
+      const double w = loose.weights[at], r = loose.radius_at(at);
+      const Interval piece{sub_down(w, r), add_up(w, r)};
+      if (m.columns.size() > m.begin.back() && m.columns.back() == loose.columns[at]) {
+        const double old = m.weights.back(), around = m.radius.back();
+        const Interval all = Interval{sub_down(old, around), add_up(old, around)} + piece;
+        m.weights.back() = midpoint(all);
+        m.radius.back() = radius_up(all);
+      } else {
+        m.columns.push_back(loose.columns[at]);
+        m.weights.push_back(w);
+        m.radius.push_back(r);
+      }
+      exact = exact && m.radius.back() == 0;
+    }
+    m.begin.push_back(m.columns.size());
+  }
+  if (exact) m.radius.clear();
+  return m;
+}
+
+}  // namespace
+
+RowMatrix collect_rows(Index rows, Index cols, const std::function<void(const VisitEntry&)>& list) {
+  RowMatrix m;
+  m.rows = rows;
+  m.cols = cols;
+  std::vector<std::size_t> count(static_cast<std::size_t>(rows) + 1, 0);
+  list([&](Index row, Index, double lo, double hi) {
+    if (lo != 0 || hi != 0) ++count[static_cast<std::size_t>(row) + 1];
+  });
+  std::partial_sum(count.begin(), count.end(), count.begin());
+  if (better_dense(rows, cols, static_cast<double>(count.back()))) {
+    Entries entries(m, static_cast<std::size_t>(rows * cols));
+    list([&](Index row, Index col, double lo, double hi) {
+      if (lo != 0 || hi != 0) entries.add(static_cast<std::size_t>(row * cols + col), lo, hi);
+    });
+    return m;
+  }
+  m.begin = count;
+  m.columns.resize(count.back());
+  Entries entries(m, count.back());
+  std::vector<std::size_t> next(count.begin(), count.end() - 1);
+  list([&](Index row, Index col, double lo, double hi) {
+    if (lo == 0 && hi == 0) return;
+    const std::size_t at = next[static_cast<std::size_t>(row)]++;
+    m.columns[at] = static_cast<std::int32_t>(col);
+    entries.add(at, lo, hi);
+  });
+  return in_order(std::move(m));
+}
+
+namespace {
+
+void visit_all(const RowMatrix& a, const VisitEntry& visit) {
+  for (Index i = 0; i < a.rows; ++i) {
+    a.for_row(i, [&](Index j, std::size_t at) {
+      const double r = a.radius_at(at);
+      visit(i, j, sub_down(a.weights[at], r), add_up(a.weights[at], r));
+    });
+  }
+}
+
+}  // namespace
+
+RowMatrix product(const RowMatrix& a, const RowMatrix& b) {
+  std::vector<Interval> row(static_cast<std::size_t>(b.cols));
+  std::vector<bool> touched(static_cast<std::size_t>(b.cols));
+  return collect_rows(a.rows, b.cols, [&](const VisitEntry& visit) {
+    for (Index i = 0; i < a.rows; ++i) {
+      std::vector<Index> places;
+      a.for_row(i, [&](Index k, std::size_t at) {
+        const double r = a.radius_at(at);
+        const Interval left{sub_down(a.weights[at], r), add_up(a.weights[at], r)};
+        if (left.lo == 0 && left.hi == 0) return;
+        b.for_row(k, [&](Index j, std::size_t place) {
+          const double s = b.radius_at(place);
+          const Interval right{sub_down(b.weights[place], s), add_up(b.weights[place], s)};
+          const auto c = static_cast<std::size_t>(j);
+          row[c] = touched[c] ? row[c] + left * right : left * right;
+          if (!touched[c]) places.push_back(j);
+          touched[c] = true;
+        });
+      });
+      for (const Index j : places) {
+        const auto c = static_cast<std::size_t>(j);
+        visit(i, j, row[c].lo, row[c].hi);
+        touched[c] = false;
+      }
+    }
+  });
+}
+
+double product_cost(const RowMatrix& a, const RowMatrix& b) {
+  return static_cast<double>(a.weights.size()) * static_cast<double>(b.weights.size()) /
+         std::max<double>(1, static_cast<double>(b.rows));
+}
+
+RowMatrix sum(const RowMatrix& a, const RowMatrix& b) {
+  return collect_rows(a.rows, a.cols, [&](const VisitEntry& visit) {
+    visit_all(a, visit);
+    visit_all(b, visit);
+  });
+}
+
+RowMatrix identity_rows(Index n) {
+  return collect_rows(n, n, [&](const VisitEntry& visit) {
+    for (Index i = 0; i < n; ++i) visit(i, i, 1, 1);
+  });
+}
+
+RowMatrix kept(const RowMatrix& a, const std::vector<bool>& rows, const std::vector<bool>& cols) {
+  std::vector<Index> column(cols.size());
+  Index width = 0;
+  for (std::size_t j = 0; j < cols.size(); ++j) column[j] = cols[j] ? width++ : -1;
+  RowMatrix m;
+  m.cols = width;
+  if (!a.dense()) m.begin.push_back(0);
+  for (Index i = 0; i < a.rows; ++i) {
+    if (!rows[static_cast<std::size_t>(i)]) continue;
+    ++m.rows;
+    a.for_row(i, [&](Index j, std::size_t at) {
+      if (column[static_cast<std::size_t>(j)] < 0) return;
+      m.weights.push_back(a.weights[at]);
+      if (!a.radius.empty()) m.radius.push_back(a.radius[at]);
+      if (!a.dense())
+        m.columns.push_back(static_cast<std::int32_t>(column[static_cast<std::size_t>(j)]));
+    });
+    if (!a.dense()) m.begin.push_back(m.columns.size());
+  }
+  return m;
+}
+
+RowMatrix transposed(const RowMatrix& a) {
+  return collect_rows(a.cols, a.rows, [&](const VisitEntry& visit) {
+    visit_all(a, [&](Index i, Index j, double lo, double hi) { visit(j, i, lo, hi); });
+  });
+}
+
+void add_product(const RowMatrix& a, const double* x, Index width, double* y) {
+  if (a.rows == 0 || a.cols == 0) return;
+  if (a.dense()) {
+    gemm(a.rows, width, a.cols, 1.0, {a.weights.data(), a.cols}, {x, width}, 1.0, y, width);
+    return;
+  }
+  parallel_for(a.rows, 64, [&](Index from, Index to) {
+    for (Index i = from; i < to; ++i) {
+      const std::size_t first = a.row_begin(i);
+      add_weighted_rows(a.weights.data() + first, a.columns.data() + first, a.row_end(i) - first, x,
+                        width, y + i * width);
+    }
+  });
+}
+
+}  // namespace lipscope

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdp/network.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/rounding.h"
+#include "ops/elementwise.h"
+#include "ops/max_pool.h"
+#include "sdp/reader.h"
+#include "sdp/reduce.h"
+
+namespace lipscope {
+
+std::optional<SdpNetwork> SdpReader::read() {
+  if (graph_.inputs().size() != 1) return no("several inputs");
+  const ValueId input = graph_.inputs()[0];
+  append(entries(input), {}, {});
+  values_[input.index] = {{0, std::nullopt}};
+  for (const Node& node : graph_.nodes()) {
+    if (!add(node)) return std::nullopt;
+  }
+  const ValueId output = graph_.outputs()[0];
+  if (net_.nodes.size() == 1) return no("one affine layer: its norm says all");
+  append(entries(output), {}, terms_of(output));
+  drop_dead_entries(net_);
+  scale_nodes(net_);
+  return std::move(net_);
+}
+
+std::optional<SdpNetwork> SdpReader::no(std::string why) {
+  reason = std::move(why);
+  return std::nullopt;
+}
+bool SdpReader::refuse(const Node& node, const std::string& why) {
+  reason = fmt::format("node '{}': {}", node.name, why);
+  return false;
+}
+bool SdpReader::has_room(const Node& node, std::size_t more) {
+  size_ += static_cast<Index>(more);
+  return size_ <= most_ || refuse(node, fmt::format("more than {} entries in all", most_));
+}
+
+Index SdpReader::entries(ValueId id) const { return element_count(graph_.value(id).type.shape); }
+
+SdpTerms SdpReader::terms_of(ValueId id) const {
+  const auto found = values_.find(id.index);
+  return found != values_.end() ? found->second : SdpTerms{};
+}
+
+std::vector<Interval> SdpReader::ranges_of(ValueId id) const {
+  const Box& box = box_(id);
+  const auto lower = box.lower.doubles(), upper = box.upper.doubles();
+  std::vector<Interval> ranges;
+  for (std::size_t i = 0; i < lower.size(); ++i) ranges.push_back({lower[i], upper[i]});
+  return ranges;
+}
+
+bool SdpReader::add(const Node& node) {
+  const auto moving = std::ranges::count_if(node.inputs, [&](ValueId id) { return moves(id); });
+  if (moving == 0) return true;
+  if (const auto* phi = dynamic_cast<const Elementwise*>(node.op.get()))
+    return add_activation(node, *phi);
+  if (const auto windows = max_windows(*node.op)) return add_max_pool(node, *windows);
+  const std::string_view name = node.op->name();
+  if ((name == "Max" || name == "Min") && node.inputs.size() == 2) return add_max_or_min(node);
+  return add_affine(node, moving > 1);
+}
+
+bool SdpReader::add_affine(const Node& node, bool several) {
+  for (std::size_t o = 0; o < node.outputs.size(); ++o) {
+    const ValueType& type = graph_.value(node.outputs[o]).type;
+    if (!is_floating(type.type)) return refuse(node, "a result that is not real");
+    SdpTerms result;
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+      if (!moves(node.inputs[k])) continue;
+      const auto map = matrix(node, k, o, several);
+      if (!map || !add_through(node, *map, terms_of(node.inputs[k]), result)) return false;
+    }
+    values_[node.outputs[o].index] = std::move(result);
+  }
+  return true;
+}
+
+std::optional<RowMatrix> SdpReader::matrix(const Node& node, std::size_t k, std::size_t o,
+                                           bool several) {
+  std::vector<Box> boxes;
+  for (const ValueId id : node.inputs) boxes.push_back(box_(id));
+  const MatrixQuery query{boxes, static_cast<Index>(k), static_cast<Index>(o)};
+  bool linear = true, finite = true, sharp = true;
+  const auto list = [&](const VisitEntry& visit) {
+    const auto watch = [&](Index i, Index j, double lo, double hi) {
+      finite = finite && std::isfinite(lo) && std::isfinite(hi);
+      sharp = sharp && hi - lo <= 1e-6 * std::fabs(lo);
+      if (finite) visit(i, j, lo, hi);
+    };
+    linear = linear && node.op->matrix(query, watch);
+  };
+  RowMatrix map = collect_rows(entries(node.outputs[o]), entries(node.inputs[k]), list);
+  if (!linear) {
+    refuse(node, fmt::format("operator {} is neither affine nor a function of single entries",
+                             node.op->name()));
+    return std::nullopt;
+  }
+  if (!finite || (several && !sharp)) {
+    refuse(node, finite ? "a product of values that move" : "weights that are not finite");
+    return std::nullopt;
+  }
+  return map;
+}
+
+bool SdpReader::add_through(const Node& node, const RowMatrix& map, const SdpTerms& terms,
+                            SdpTerms& result) {
+  constexpr double kMostProducts = 3e8;
+  for (const SdpTerm& term : terms) {
+    if (term.map && product_cost(map, *term.map) > kMostProducts)
+      return refuse(node, "affine maps behind one another that are too large to multiply");
+    RowMatrix through = term.map ? product(map, *term.map) : map;
+    const auto same = std::ranges::find(result, term.node, &SdpTerm::node);
+    if (same == result.end()) {
+      result.push_back({term.node, std::move(through)});
+    } else {
+      same->map = sum(*same->map, through);
+    }
+  }
+  return true;
+}
+
+void SdpReader::append(Index size, std::vector<Interval> slopes, SdpTerms terms) {
+  SdpNode node{size, {}, std::move(slopes), 0};
+  for (SdpTerm& term : terms) {
+    const SdpNode& from = net_.nodes[term.node];
+    node.edges.push_back({term.node, term.map ? std::move(*term.map) : identity_rows(from.size)});
+    node.depth = std::max(node.depth, from.depth + 1);
+  }
+  net_.nodes.push_back(std::move(node));
+}
+
+bool SdpReader::add_activation(const Node& node, const Elementwise& phi) {
+  std::vector<Interval> slopes;
+  for (const Interval& x : ranges_of(node.inputs[0])) {
+    const auto slope = phi.slopes(x);
+    if (!slope || !is_bounded(*slope))
+      return refuse(node, fmt::format("operator {} has no finite slope", node.op->name()));
+    slopes.push_back(*slope);
+  }
+  const ValueId result = node.outputs[0];
+  if (std::ranges::all_of(slopes, [](const Interval& s) { return s.lo == s.hi; })) {
+    const auto n = static_cast<Index>(slopes.size());
+    const RowMatrix map = collect_rows(n, n, [&](const VisitEntry& visit) {
+      for (Index i = 0; i < n; ++i) {
+        const Interval slope = slopes[static_cast<std::size_t>(i)];
+        visit(i, i, slope.lo, slope.hi);
+      }
+    });
+    return add_through(node, map, terms_of(node.inputs[0]), values_[result.index]);
+  }
+  // A range without width would ask for an infinite multiplier; a wider one is as true.
+  for (Interval& slope : slopes) {
+    const double least = 1e-4 * std::max(magnitude(slope), 1e-2);
+    if ((slope.lo == 0 && slope.hi == 0) || slope.hi - slope.lo >= least) continue;
+    slope = {sub_down(slope.lo, least), add_up(slope.hi, least)};
+  }
+  if (!has_room(node, slopes.size())) return false;
+  append(entries(result), std::move(slopes), terms_of(node.inputs[0]));
+  values_[result.index] = {{net_.nodes.size() - 1, std::nullopt}};
+  return true;
+}
+
+Index SdpNetwork::size() const {
+  Index size = 0;
+  for (const SdpNode& node : nodes) size += node.size;
+  return size;
+}
+
+std::optional<SdpNetwork> as_sdp_network(const Graph& graph,
+                                         const std::function<const Box&(ValueId)>& box, Index most,
+                                         std::string& reason) {
+  SdpReader reader(graph, box, most);
+  std::optional<SdpNetwork> network = reader.read();
+  reason = std::move(reader.reason);
+  return network;
+}
+
+}  // namespace lipscope

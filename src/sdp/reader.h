@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a graph to an SdpNetwork; used by sdp/network.cpp.
+#pragma once
+
+#include <map>
+
+#include "sdp/network.h"
+
+namespace lipscope {
+
+// A value as a sum of maps of nodes. No map: the entries of the node as they are.
+struct SdpTerm {
+  std::size_t node;
+  std::optional<RowMatrix> map;
+};
+using SdpTerms = std::vector<SdpTerm>;
+
+class SdpReader {
+ public:
+  SdpReader(const Graph& graph, const std::function<const Box&(ValueId)>& box, Index most)
+      : graph_(graph), box_(box), most_(most) {}
+  [[nodiscard]] std::optional<SdpNetwork> read();
+  std::string reason;
+
+ private:
+  using Windows = std::vector<std::vector<Index>>;
+
+  // False, with the reason set, where the network cannot have the node.
+  bool add(const Node& node);
+  bool add_affine(const Node& node, bool several);
+  bool add_activation(const Node& node, const class Elementwise& phi);
+  // selection.cpp
+  bool add_max_pool(const Node& node, Windows windows);
+  bool play_round(const Node& node, Windows& windows, std::vector<Interval>& ranges,
+                  SdpTerms& terms);
+  bool add_max_or_min(const Node& node);
+
+  std::optional<SdpNetwork> no(std::string why);
+  bool refuse(const Node& node, const std::string& why);
+  bool has_room(const Node& node, std::size_t more);
+
+  [[nodiscard]] Index entries(ValueId id) const;
+  [[nodiscard]] SdpTerms terms_of(ValueId id) const;
+  [[nodiscard]] bool moves(ValueId id) const { return values_.contains(id.index); }
+  [[nodiscard]] std::vector<Interval> ranges_of(ValueId id) const;
+  std::optional<RowMatrix> matrix(const Node& node, std::size_t k, std::size_t o, bool several);
+  // result += map * terms.
+  bool add_through(const Node& node, const RowMatrix& map, const SdpTerms& terms, SdpTerms& result);
+  void append(Index size, std::vector<Interval> slopes, SdpTerms terms);
+
+  const Graph& graph_;
+  const std::function<const Box&(ValueId)>& box_;
+  Index most_, size_ = 0;
+  SdpNetwork net_;
+  std::map<std::uint32_t, SdpTerms> values_;  // of values that depend on the input
+  // relu(b - a) for operands a, b of a Max or Min.
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::size_t> leads_;
+};
+
+}  // namespace lipscope

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdp/reduce.h"
+
+#include <algorithm>
+#include <cfloat>
+#include <cmath>
+
+#include "base/rounding.h"
+
+namespace lipscope {
+namespace {
+
+using Flags = std::vector<bool>;
+
+bool any(const Flags& flags) { return std::ranges::find(flags, true) != flags.end(); }
+
+// Calls body(node, edge, row, column) for every entry of the network that may not be zero.
+template <class Body>
+void for_entries(const SdpNode& node, Body&& body) {
+  for (const SdpNode::Edge& edge : node.edges) {
+    for (Index i = 0; i < edge.map.rows; ++i) {
+      edge.map.for_row(i, [&](Index j, std::size_t at) {
+        if (edge.map.weights[at] != 0 || edge.map.radius_at(at) != 0)
+          body(edge.from, static_cast<std::size_t>(i), static_cast<std::size_t>(j));
+      });
+    }
+  }
+}
+
+std::vector<Flags> alive(const SdpNetwork& network) {
+  const std::vector<SdpNode>& nodes = network.nodes;
+  std::vector<Flags> moved, counts;
+  for (const SdpNode& node : nodes) {
+    moved.emplace_back(static_cast<std::size_t>(node.size), moved.empty());
+    counts.emplace_back(static_cast<std::size_t>(node.size), false);
+  }
+  for (std::size_t k = 1; k < nodes.size(); ++k) {
+    for_entries(nodes[k], [&](std::size_t from, std::size_t i, std::size_t j) {
+      const bool flat =
+          !nodes[k].slopes.empty() && nodes[k].slopes[i].lo == 0 && nodes[k].slopes[i].hi == 0;
+      if (moved[from][j] && !flat) moved[k][i] = true;
+    });
+  }
+  counts.back() = moved.back();
+  for (std::size_t k = nodes.size(); k-- > 1;) {
+    for_entries(nodes[k], [&](std::size_t from, std::size_t i, std::size_t j) {
+      if (counts[k][i] && moved[from][j]) counts[from][j] = true;
+    });
+  }
+  return counts;
+}
+
+void rescale(RowMatrix& map, int exponent) {
+  bool lost = false;
+  for (const double w : map.weights)
+    lost = lost || (w != 0 && std::fabs(std::ldexp(w, exponent)) < DBL_MIN);
+  for (const double r : map.radius) lost = lost || (r != 0 && std::ldexp(r, exponent) < DBL_MIN);
+  if (lost && map.radius.empty()) map.radius.assign(map.weights.size(), 0);
+  for (double& w : map.weights) w = std::ldexp(w, exponent);
+  for (double& r : map.radius) {
+    r = std::ldexp(r, exponent);
+    if (lost) r = add_up(r, 2 * kMinSubnormal);
+  }
+}
+
+}  // namespace
+
+void drop_dead_entries(SdpNetwork& network) {
+  const std::vector<Flags> keep = alive(network);
+  if (!any(keep.back()) || !any(keep.front())) {
+    network.nodes.clear();
+    return;
+  }
+  std::vector<SdpNode> nodes;
+  std::vector<std::size_t> place(network.nodes.size());
+  for (std::size_t k = 0; k < network.nodes.size(); ++k) {
+    SdpNode& old = network.nodes[k];
+    if (!any(keep[k])) continue;
+    const bool all = std::ranges::find(keep[k], false) == keep[k].end();
+    SdpNode node{std::ranges::count(keep[k], true), {}, {}, 0};
+    for (std::size_t i = 0; i < old.slopes.size(); ++i) {
+      if (keep[k][i]) node.slopes.push_back(old.slopes[i]);
+    }
+    for (SdpNode::Edge& edge : old.edges) {
+      const Flags& from = keep[edge.from];
+      if (!any(from)) continue;
+      const bool whole = all && std::ranges::find(from, false) == from.end();
+      node.edges.push_back(
+          {place[edge.from], whole ? std::move(edge.map) : kept(edge.map, keep[k], from)});
+      node.depth = std::max(node.depth, nodes[place[edge.from]].depth + 1);
+    }
+    place[k] = nodes.size();
+    nodes.push_back(std::move(node));
+  }
+  network.nodes = std::move(nodes);
+}
+
+void scale_nodes(SdpNetwork& network) {
+  std::vector<int> exponents(network.nodes.size(), 0);
+  for (std::size_t k = 1; k < network.nodes.size(); ++k) {
+    int& own = exponents[k];
+    own = -5000;
+    for (const SdpNode::Edge& edge : network.nodes[k].edges) {
+      double largest = 0;
+      for (std::size_t at = 0; at < edge.map.weights.size(); ++at)
+        largest = std::max(largest, std::fabs(edge.map.weights[at]) + edge.map.radius_at(at));
+      int exponent = 0;
+      if (largest > 0) std::frexp(largest, &exponent);
+      if (largest > 0) own = std::max(own, exponent + exponents[edge.from]);
+    }
+    for (SdpNode::Edge& edge : network.nodes[k].edges)
+      rescale(edge.map, exponents[edge.from] - own);
+  }
+  if (!network.nodes.empty()) network.exponent = exponents.back();
+}
+
+}  // namespace lipscope

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Maxima as sums of ReLUs: max(a, b) = a + relu(b - a), min(a, b) = b - relu(b - a).
+#include <algorithm>
+
+#include "sdp/reader.h"
+
+namespace lipscope {
+namespace {
+
+RowMatrix selecting(Index cols, const std::vector<Index>& columns) {
+  const auto rows = static_cast<Index>(columns.size());
+  return collect_rows(rows, cols, [&](const VisitEntry& visit) {
+    for (Index i = 0; i < rows; ++i) {
+      const Index j = columns[static_cast<std::size_t>(i)];
+      if (j >= 0) visit(i, j, 1, 1);
+    }
+  });
+}
+
+// Slopes of relu(b - a).
+Interval lead_slopes(const Interval& a, const Interval& b) {
+  return b.hi <= a.lo ? point(0) : Interval{0, 1};
+}
+
+}  // namespace
+
+bool SdpReader::add_max_pool(const Node& node, Windows windows) {
+  std::vector<Interval> ranges = ranges_of(node.inputs[0]);
+  SdpTerms terms = terms_of(node.inputs[0]);
+  const auto open = [](const std::vector<Index>& window) { return window.size() > 1; };
+  while (std::ranges::any_of(windows, open)) {
+    if (!play_round(node, windows, ranges, terms)) return false;
+  }
+  std::vector<Index> winners;
+  for (const std::vector<Index>& window : windows) winners.push_back(window[0]);
+  return add_through(node, selecting(std::ssize(ranges), winners), terms,
+                     values_[node.outputs[0].index]);
+}
+
+// Pairs of each window become one entry each; `windows`, `ranges` and `terms` are those of the
+// entries that are left.
+bool SdpReader::play_round(const Node& node, Windows& windows, std::vector<Interval>& ranges,
+                           SdpTerms& terms) {
+  std::vector<Index> a, b;          // old entries that meet
+  std::vector<Index> first, meets;  // of each entry that is left; -1: it had no rival
+  std::vector<Interval> left, slopes;
+  const auto range = [&](Index i) { return ranges[static_cast<std::size_t>(i)]; };
+  for (std::vector<Index>& window : windows) {
+    std::vector<Index> winners;
+    for (std::size_t i = 0; i < window.size(); i += 2) {
+      const bool rival = i + 1 < window.size();
+      const Interval x = range(window[i]), y = range(window[rival ? i + 1 : i]);
+      winners.push_back(std::ssize(first));
+      first.push_back(window[i]);
+      meets.push_back(rival ? std::ssize(a) : -1);
+      left.push_back({std::max(x.lo, y.lo), std::max(x.hi, y.hi)});
+      if (!rival) continue;
+      a.push_back(window[i]);
+      b.push_back(window[i + 1]);
+      slopes.push_back(lead_slopes(x, y));
+    }
+    window = std::move(winners);
+  }
+  if (!has_room(node, a.size())) return false;
+  const auto old = std::ssize(ranges), duels = std::ssize(a);
+  const RowMatrix leads = collect_rows(duels, old, [&](const VisitEntry& visit) {
+    for (Index i = 0; i < duels; ++i) {
+      visit(i, b[static_cast<std::size_t>(i)], 1, 1);
+      visit(i, a[static_cast<std::size_t>(i)], -1, -1);
+    }
+  });
+  SdpTerms lead, result;
+  if (!add_through(node, leads, terms, lead) ||
+      !add_through(node, selecting(old, first), terms, result))
+    return false;
+  append(duels, std::move(slopes), std::move(lead));
+  result.push_back({net_.nodes.size() - 1, selecting(duels, meets)});
+  terms = std::move(result);
+  ranges = std::move(left);
+  return true;
+}
+
+bool SdpReader::add_max_or_min(const Node& node) {
+  const ValueId a = node.inputs[0], b = node.inputs[1], result = node.outputs[0];
+  const auto& shape = graph_.value(result).type.shape;
+  if (graph_.value(a).type.shape != shape || graph_.value(b).type.shape != shape)
+    return refuse(node, "operands of different shapes");
+  const Index n = entries(result);
+  const RowMatrix one = identity_rows(n);
+  const RowMatrix minus = collect_rows(n, n, [&](const VisitEntry& visit) {
+    for (Index i = 0; i < n; ++i) visit(i, i, -1, -1);
+  });
+  const auto key = std::make_pair(a.index, b.index);
+  if (!leads_.contains(key)) {
+    if (!has_room(node, static_cast<std::size_t>(n))) return false;
+    SdpTerms lead;
+    if (!add_through(node, one, terms_of(b), lead) || !add_through(node, minus, terms_of(a), lead))
+      return false;
+    std::vector<Interval> slopes;
+    const std::vector<Interval> x = ranges_of(a), y = ranges_of(b);
+    for (std::size_t i = 0; i < x.size(); ++i) slopes.push_back(lead_slopes(x[i], y[i]));
+    append(n, std::move(slopes), std::move(lead));
+    leads_[key] = net_.nodes.size() - 1;
+  }
+  const bool max = node.op->name() == "Max";
+  SdpTerms terms;
+  if (!add_through(node, one, terms_of(max ? a : b), terms)) return false;
+  if (!add_through(node, max ? one : minus, {{leads_[key], std::nullopt}}, terms)) return false;
+  values_[result.index] = std::move(terms);
+  return true;
+}
+
+}  // namespace lipscope
