@@ -93,6 +93,13 @@ inline void set_attribute(onnx::NodeProto* node, const std::string& name, float 
   a->set_f(value);
 }
 inline void set_attribute(onnx::NodeProto* node, const std::string& name,
+                          const std::string& value) {
+  auto* a = node->add_attribute();
+  a->set_name(name);
+  a->set_type(onnx::AttributeProto::STRING);
+  a->set_s(value);
+}
+inline void set_attribute(onnx::NodeProto* node, const std::string& name,
                           const std::vector<Index>& values) {
   auto* a = node->add_attribute();
   a->set_name(name);
