@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes random models of about ten million parameters, for timing: bench/make_large_models.py FOLDER
 
-mlp_10m: 784-2048-2048-2048-10 with ReLU. vgg_7m: six 3x3 convolutions on 3x32x32 and two dense layers.
-Needs nothing but Python; weights are Kaiming-like, from a fixed seed."""
+mlp_10m: 784-2048-2048-2048-10 with ReLU. vgg_7m: six 3x3 convolutions on 3x32x32 and two dense layers; weights are
+Kaiming-like. Then chains with ReLU and independent Gaussian weights of variance 1/fan-in, no bias, for the semidefinite
+bound: chain_784-2000x5-10, chain_100-300x50-10 and chain_100-1000x50-10 (49 million weights), and some smaller ones of
+which the growth of time with width and depth is read. All from fixed seeds; the chains need numpy."""
 import array, pathlib, random, sys
 
 
@@ -68,6 +70,27 @@ def mlp(rng):
     return model(nodes, weights, value("x", [1, 784]), value(x, [1, 10]))
 
 
+def chain(sizes, seed):
+    import numpy
+    rng = numpy.random.default_rng(seed)
+    nodes, weights, x = [], [], "x"
+    for i, (n, k) in enumerate(zip(sizes, sizes[1:])):
+        raw = (rng.standard_normal((n, k)) / n**0.5).astype("<f4").tobytes()
+        weights.append(field(1, n) + field(1, k) + field(2, 1) + field(8, f"w{i}") + field(9, raw))
+        nodes.append(node("MatMul", [x, f"w{i}"], f"h{i}"))
+        x = f"h{i}"
+        if i + 2 < len(sizes):
+            nodes.append(node("Relu", [x], f"r{i}"))
+            x = f"r{i}"
+    return model(nodes, weights, value("x", [1, sizes[0]]), value(x, [1, sizes[-1]]))
+
+
+CHAINS = {"784-2000x5-10": [784] + [2000] * 5 + [10], "100-300x50-10": [100] + [300] * 50 + [10],
+          "100-1000x50-10": [100] + [1000] * 50 + [10]}
+CHAINS |= {f"64-64x{n}-10": [64] + [64] * n + [10] for n in (5, 10, 20, 40, 80, 200)}
+CHAINS |= {f"64-{n}x5-10": [64] + [n] * 5 + [10] for n in (32, 128, 256, 512, 1024)}
+
+
 def vgg(rng):
     nodes, weights, x, channels = [], [], "x", 3
     for i, (k, pool) in enumerate([(64, 0), (64, 1), (128, 0), (128, 1), (256, 0), (256, 1)]):
@@ -92,3 +115,5 @@ folder.mkdir(parents=True, exist_ok=True)
 rng = random.Random(1)
 (folder / "mlp_10m.onnx").write_bytes(mlp(rng))
 (folder / "vgg_7m.onnx").write_bytes(vgg(rng))
+for name, sizes in CHAINS.items():
+    (folder / f"chain_{name}.onnx").write_bytes(chain(sizes, 1))

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "bound_json.h"
 #include "command.h"
+#include "interrupt.h"
 #include "lipscope/arrays.h"
 #include "lipscope/error.h"
 #include "model_flags.h"
@@ -32,6 +34,7 @@ struct Flags {
 struct Answered {
   SoftmaxQuestion question;
   SoftmaxReport report;
+  Outcome outcome = Outcome::kFinished;
 };
 
 Tensor read_logits(const Flags& flags) {
@@ -44,6 +47,12 @@ Tensor read_logits(const Flags& flags) {
 }
 
 Answered answer(const Flags& flags, const Common& common) {
+  const auto start = std::chrono::steady_clock::now();
+  const std::stop_token stop = stop_on_interrupt();
+  const auto should_stop = [&] {
+    const std::chrono::duration<double> used = std::chrono::steady_clock::now() - start;
+    return stop.stop_requested() || used.count() >= common.time;
+  };
   Answered result;
   SoftmaxQuestion& question = result.question;
   question.lambda = flags.lambda;
@@ -59,7 +68,10 @@ Answered answer(const Flags& flags, const Common& common) {
   if (question.norms.empty()) question.norms.push_back(parse_norms("2"));
   if (!std::isfinite(flags.lambda) || flags.lambda == 0)
     throw Error(ErrorCode::kUsage, fmt::format("--lambda {}: finite and not 0", flags.lambda));
-  result.report = study_softmax(read_logits(flags), question, flags.file);
+  result.report = study_softmax(read_logits(flags), question, flags.file, should_stop);
+  if (!result.report.complete) {
+    result.outcome = stop.stop_requested() ? Outcome::kInterrupted : Outcome::kTimeLimit;
+  }
   return result;
 }
 
@@ -67,13 +79,13 @@ Json proved(double value, std::string_view how) {
   return to_json(Bound{value, Guarantee::kProved, std::string(how)});
 }
 
-Json row_json(const SoftmaxRowReport& row, const SoftmaxQuestion& question, std::size_t index) {
+Json row_json(const SoftmaxRowReport& row, const SoftmaxQuestion& question) {
   Json norms = Json::object();
   for (std::size_t j = 0; j < row.norms.size(); ++j) {
     norms[question.norms[j].name()] = {{"lower", proved(row.norms[j].lower, row.norms[j].how)},
                                        {"upper", proved(row.norms[j].upper, row.norms[j].how)}};
   }
-  return {{"row", index},
+  return {{"row", row.row},
           {"norms", std::move(norms)},
           {"log_sum_exp", midpoint(row.log_sum_exp)},
           {"probabilities", row.probabilities}};
@@ -94,8 +106,7 @@ Json to_document(const Answered& result) {
                      {"max_lower", s.max_lower},
                      {"worst_row", s.worst_row}};
   }
-  for (std::size_t r = 0; r < report.local.size(); ++r)
-    local.push_back(row_json(report.local[r], question, r));
+  for (const SoftmaxRowReport& row : report.local) local.push_back(row_json(row, question));
   for (const EmpiricalConstant& cell : report.empirical) {
     empirical.push_back({{"epsilon", cell.epsilon},
                          {"norm", cell.norms.name()},
@@ -105,6 +116,9 @@ Json to_document(const Answered& result) {
   return {{"schema", "lipscope.softmax/1"},
           {"lambda", question.lambda},
           {"rows", report.rows},
+          {"rows_done", report.rows_done},
+          {"complete", report.complete},
+          {"outcome", to_string(result.outcome)},
           {"global", std::move(global)},
           {"local", std::move(local)},
           {"summary", std::move(summary)},
@@ -116,12 +130,25 @@ std::string bracket_text(const NormBracket& b) {
   return b.upper <= b.lower * (1 + 1e-9) ? upper : lower + " .. " + upper;
 }
 
+// What is missing, if anything is.
+std::string remark(const Answered& result) {
+  if (result.outcome == Outcome::kFinished) return "";
+  const SoftmaxReport& report = result.report;
+  const bool all = report.rows_done == report.rows;
+  return fmt::format(
+      "{}: {} of {} rows{}; the rest of this is about these alone\n",
+      result.outcome == Outcome::kInterrupted ? "interrupted" : "the time was up (--time)",
+      group_digits(report.rows_done), group_digits(report.rows),
+      all ? ", not all perturbations" : "");
+}
+
 std::string to_human(const Answered& result, const Flags& flags) {
   constexpr std::size_t kShown = 20;
   const SoftmaxQuestion& question = result.question;
   const SoftmaxReport& report = result.report;
   std::string text = fmt::format("{}  {} rows of {}, lambda {}\n", flags.file,
                                  group_digits(report.rows), report.columns, question.lambda);
+  text += remark(result);
   std::vector<std::vector<std::string>> table{
       {"norm", "anywhere", "largest", "median", "above 0.4", "worst row"}};
   for (std::size_t j = 0; j < question.norms.size(); ++j) {
@@ -147,14 +174,14 @@ std::string to_human(const Answered& result, const Flags& flags) {
   for (const NormPair& pair : question.norms) table[0].push_back(pair.name());
   for (std::size_t r = 0; r < std::min(kShown, report.local.size()); ++r) {
     const SoftmaxRowReport& row = report.local[r];
-    table.push_back({fmt::format("{}", r), fmt::format("{:.6g}", midpoint(row.log_sum_exp)),
+    table.push_back({fmt::format("{}", row.row), fmt::format("{:.6g}", midpoint(row.log_sum_exp)),
                      fmt::format("{:.6g}", *std::max_element(row.probabilities.begin(),
                                                              row.probabilities.end()))});
     for (const NormBracket& b : row.norms) table.back().push_back(bracket_text(b));
   }
   text += format_table(table);
   if (report.local.size() > kShown)
-    text += fmt::format("... {} rows in all; --json prints them\n", report.rows);
+    text += fmt::format("... {} rows in all; --json prints them\n", report.rows_done);
   return text;
 }
 
@@ -181,7 +208,8 @@ Action declare(CLI::App& app, const Common& common) {
   return [flags, &common]() -> Result {
     auto result = std::make_shared<Answered>(answer(*flags, common));
     return {.document = [result] { return to_document(*result); },
-            .text = [result, flags] { return to_human(*result, *flags); }};
+            .text = [result, flags] { return to_human(*result, *flags); },
+            .exit_code = result->outcome == Outcome::kInterrupted ? 130 : 0};
   };
 }
 

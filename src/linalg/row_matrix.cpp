@@ -199,11 +199,15 @@ RowMatrix transposed(const RowMatrix& a) {
 
 void add_product(const RowMatrix& a, const double* x, Index width, double* y) {
   if (a.rows == 0 || a.cols == 0) return;
+  if (a.dense() && width == 1) {
+    gemv(a.rows, a.cols, 1.0, {a.weights.data(), a.cols}, x, 1, 1.0, y, 1);
+    return;
+  }
   if (a.dense()) {
     gemm(a.rows, width, a.cols, 1.0, {a.weights.data(), a.cols}, {x, width}, 1.0, y, width);
     return;
   }
-  parallel_for(a.rows, 64, [&](Index from, Index to) {
+  parallel_for(a.rows, std::max<Index>(64, 4096 / width), [&](Index from, Index to) {
     for (Index i = from; i < to; ++i) {
       const std::size_t first = a.row_begin(i);
       add_weighted_rows(a.weights.data() + first, a.columns.data() + first, a.row_end(i) - first, x,

@@ -17,6 +17,10 @@ class Elementwise : public Op {
   // derivatives at every point of x where f has a kink [activations-1]. NaN where f has no value
   // on x. Nothing for functions that do not tell.
   [[nodiscard]] virtual std::optional<Interval> slopes(const Interval& x) const = 0;
+
+  // From values and slopes on pieces of each interval, nearly the lines with the smallest mean
+  // distance. Nothing where an entry has no finite bound on one side.
+  [[nodiscard]] std::optional<Relaxation> relax(std::span<const Box> in) const override;
 };
 
 // The slopes of a function on the whole line.

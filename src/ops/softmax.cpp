@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "linalg/softmax.h"
+
 #include <cmath>
 
 #include "ops/rows.h"
+#include "ops/softmax_relax.h"
 #include "ops/unary.h"
 #include "softmax/box.h"
 #include "softmax/calculus.h"
@@ -9,16 +12,48 @@
 namespace lipscope {
 namespace {
 
+// Whether the row has a value: NaN, +inf and -inf alone leave none.
+template <class T>
+bool has_value(const T* x, Index length, Index step) {
+  constexpr T kMost = std::numeric_limits<T>::max();
+  Index wrong = 0, finite = 0;
+  for (Index i = 0; i < length; ++i) {
+    wrong += !(x[i * step] <= kMost);
+    finite += x[i * step] >= -kMost;
+  }
+  return wrong == 0 && finite > 0;
+}
+
+// y = F of each row; NaN in rows without a value.
+template <class F, class T>
+void eval_rows(const RowLayout& layout, const T* x, T* y) {
+  const auto mode = std::is_same_v<T, double> ? SoftmaxMode::kAccurate : SoftmaxMode::kFast;
+  Index done = 0;
+  const auto finish = [&](Index end) {
+    RowLayout run = layout;
+    run.rows = end - done;
+    F::rows(run, x + done * layout.row_stride, y + done * layout.row_stride, {.mode = mode});
+  };
+  for (Index r = 0; r < layout.rows; ++r) {
+    const Index at = r * layout.row_stride;
+    if (has_value(x + at, layout.length, layout.step)) continue;
+    finish(r);
+    done = r + 1;
+    for (Index i = 0; i < layout.length; ++i) {
+      y[at + i * layout.step] = std::numeric_limits<T>::quiet_NaN();
+    }
+  }
+  finish(layout.rows);
+}
+
 struct Softmax {
   static constexpr std::string_view kName = "Softmax";
+  template <class T>
+  static void rows(const RowLayout& layout, const T* x, T* y, const SoftmaxOptions& options) {
+    softmax_rows(layout, x, y, options);
+  }
   void value(std::span<double> row) const {
-    const double top = *std::max_element(row.begin(), row.end());
-    double sum = 0;
-    for (double& x : row) {
-      x = std::exp(x - top);
-      sum += x;
-    }
-    for (double& x : row) x /= sum;
+    eval_rows<Softmax>(RowLayout::adjacent(1, std::ssize(row)), row.data(), row.data());
   }
   // The Jacobian diag(y) - y y' is symmetric.
   void push(Row, Row y, Row dx, std::span<double> dy) const {
@@ -35,11 +70,18 @@ struct Softmax {
   double gain(const Group& x, const NormPair& norms) const {
     return softmax_box_norm_up({x.lower, x.upper}, norms);
   }
+  static constexpr auto relax = relax_softmax;
 };
 
 struct LogSoftmax {
   static constexpr std::string_view kName = "LogSoftmax";
-  void value(std::span<double> row) const { log_softmax(row); }
+  template <class T>
+  static void rows(const RowLayout& layout, const T* x, T* y, const SoftmaxOptions& options) {
+    log_softmax_rows(layout, x, y, options);
+  }
+  void value(std::span<double> row) const {
+    eval_rows<LogSoftmax>(RowLayout::adjacent(1, std::ssize(row)), row.data(), row.data());
+  }
   // With p = exp(y): J = I - 1 p'.
   void push(Row, Row y, Row dx, std::span<double> dy) const {
     double mean = 0;
@@ -63,6 +105,57 @@ struct LogSoftmax {
     if (norms.in != norms.out) return local;
     return std::min(local, log_softmax_global_norm(norms.in, static_cast<Index>(x.size()), 1).hi);
   }
+  static constexpr auto relax = relax_log_softmax;
+};
+
+// Softmax or LogSoftmax: values by the kernel, everything else by rows.
+template <class F>
+class SoftmaxOp final : public Op {
+ public:
+  explicit SoftmaxOp(RowSplit split) : rows_(F{}, split), split_(split) {}
+
+  std::string_view name() const override { return F::kName; }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override {
+    return rows_.infer(in);
+  }
+  bool differentiable() const override { return true; }
+  void jvp(const JvpArgs& args) const override { rows_.jvp(args); }
+  void vjp(const VjpArgs& args) const override { rows_.vjp(args); }
+  std::optional<std::vector<Box>> range(std::span<const Box> in) const override {
+    return rows_.range(in);
+  }
+  std::optional<Gain> gain(const GainQuery& query) const override { return rows_.gain(query); }
+
+  void eval(const EvalArgs& args) const override {
+    const Index rows = split_.length == 0 ? 0 : split_.rows();
+    const Index grain = std::max<Index>(1, kParallelGrain / std::max<Index>(1, split_.length));
+    for_real(args.in[0].storage, [&](auto zero) {
+      using T = decltype(zero);
+      parallel_for(args.count * rows, grain, [&](Index begin, Index end) {
+        while (begin < end) {
+          const Index sample = begin / rows, row = begin % rows;
+          const RowLayout run = run_from(row, std::min(end - begin, rows - row));
+          eval_rows<F>(run, args.in[0].sample<T>(sample) + split_.start(row),
+                       args.out[0].sample<T>(sample) + split_.start(row));
+          begin += run.rows;
+        }
+      });
+    });
+  }
+
+  std::optional<Relaxation> relax(std::span<const Box> in) const override {
+    return relax_rows(in[0], split_, F::relax);
+  }
+
+ private:
+  // At most `most` rows that lie evenly spaced, the first of them being `row`.
+  [[nodiscard]] RowLayout run_from(Index row, Index most) const {
+    if (split_.inner == 1) return RowLayout::adjacent(most, split_.length);
+    return {std::min(most, split_.inner - row % split_.inner), split_.length, 1, split_.inner};
+  }
+
+  RowOp<F> rows_;
+  RowSplit split_;
 };
 
 // 1 at the first of the largest entries (a NaN counts as largest), 0 elsewhere.
@@ -102,6 +195,15 @@ struct Hardmax {
   }
 };
 
+template <class F>
+std::shared_ptr<const Op> make_row_op(const RowSplit& split) {
+  if constexpr (requires { F::relax; }) {
+    return std::make_shared<SoftmaxOp<F>>(split);
+  } else {
+    return std::make_shared<RowOp<F>>(F{}, split);
+  }
+}
+
 // Below opset 13 the tensor is flattened to a matrix at the axis, whose rows are normalised.
 template <class F>
 Imported import_row_function(const OnnxNode& node) {
@@ -113,11 +215,11 @@ Imported import_row_function(const OnnxNode& node) {
     if (given != 0 && given != -1 && !(flattens && !node.has("axis"))) {
       node.malformed("axis of a scalar");
     }
-    return std::make_shared<RowOp<F>>(F{}, RowSplit{});
+    return make_row_op<F>(RowSplit{});
   }
   // A flattening axis may be the rank itself: rows of one entry.
   const Index axis = flattens && given == rank ? rank : OnnxNode::axis(given, rank);
-  return std::make_shared<RowOp<F>>(F{}, RowSplit::of(shape, axis, flattens ? rank : axis + 1));
+  return make_row_op<F>(RowSplit::of(shape, axis, flattens ? rank : axis + 1));
 }
 
 std::vector<OpCase> softmax_cases(Rng& rng) {

@@ -29,7 +29,7 @@ class Form final : public BlockSource {
     }
   }
 
-  [[nodiscard]] bool is_positive(const std::function<bool()>& stop) {
+  [[nodiscard]] bool is_positive(const std::function<bool()>& stop, bool caution) {
     set_diagonal();
     bound_errors();
     double trace = 0, error = 0;
@@ -44,7 +44,7 @@ class Form final : public BlockSource {
         add_up(error, mul_up(2.2 * widest_row(*this) + 20, mul_up(2 * 0x1p-53, add_up(trace, 1))));
     if (!std::isfinite(shift)) return false;
     for (Vector& block : diagonal_) {
-      for (double& d : block) d = sub_down(d, shift);
+      for (double& d : block) d = sub_down(d, caution ? 4 * shift : shift);
     }
     return add_up(block_definite_deficit_up(*this, stop), error) <= shift;
   }
@@ -286,9 +286,10 @@ bool usable(const SdpNetwork& net, const Multipliers& t, double rho) {
 }  // namespace
 
 bool proves(const SdpNetwork& network, const Multipliers& multipliers, double rho,
-            const std::function<bool()>& stop) {
+            const std::function<bool()>& stop, bool caution) {
   if (network.nodes.empty()) return multipliers.empty() && rho >= 0;
-  return usable(network, multipliers, rho) && Form(network, &multipliers, rho).is_positive(stop);
+  return usable(network, multipliers, rho) &&
+         Form(network, &multipliers, rho).is_positive(stop, caution);
 }
 
 BlockCost proof_cost(const SdpNetwork& network) {

@@ -25,8 +25,6 @@ std::optional<SdpNetwork> SdpReader::read() {
   const ValueId output = graph_.outputs()[0];
   if (net_.nodes.size() == 1) return no("one affine layer: its norm says all");
   append(entries(output), {}, terms_of(output));
-  drop_dead_entries(net_);
-  scale_nodes(net_);
   return std::move(net_);
 }
 
@@ -129,7 +127,7 @@ bool SdpReader::add_through(const Node& node, const RowMatrix& map, const SdpTer
 }
 
 void SdpReader::append(Index size, std::vector<Interval> slopes, SdpTerms terms) {
-  SdpNode node{size, {}, std::move(slopes), 0};
+  SdpNode node{size, {}, std::move(slopes), 0, nullptr};
   for (SdpTerm& term : terms) {
     const SdpNode& from = net_.nodes[term.node];
     node.edges.push_back({term.node, term.map ? std::move(*term.map) : identity_rows(from.size)});
@@ -165,6 +163,7 @@ bool SdpReader::add_activation(const Node& node, const Elementwise& phi) {
   }
   if (!has_room(node, slopes.size())) return false;
   append(entries(result), std::move(slopes), terms_of(node.inputs[0]));
+  net_.nodes.back().origin = &node;
   values_[result.index] = {{net_.nodes.size() - 1, std::nullopt}};
   return true;
 }
@@ -175,12 +174,22 @@ Index SdpNetwork::size() const {
   return size;
 }
 
-std::optional<SdpNetwork> as_sdp_network(const Graph& graph,
-                                         const std::function<const Box&(ValueId)>& box, Index most,
-                                         std::string& reason) {
+std::optional<SdpNetwork> read_sdp_network(const Graph& graph,
+                                           const std::function<const Box&(ValueId)>& box,
+                                           Index most, std::string& reason) {
   SdpReader reader(graph, box, most);
   std::optional<SdpNetwork> network = reader.read();
   reason = std::move(reader.reason);
+  return network;
+}
+
+std::optional<SdpNetwork> as_sdp_network(const Graph& graph,
+                                         const std::function<const Box&(ValueId)>& box, Index most,
+                                         std::string& reason) {
+  std::optional<SdpNetwork> network = read_sdp_network(graph, box, most, reason);
+  if (!network) return std::nullopt;
+  drop_dead_entries(*network);
+  scale_nodes(*network);
   return network;
 }
 

@@ -24,6 +24,7 @@ struct SdpNode {
   std::vector<Edge> edges;       // from earlier nodes, one each
   std::vector<Interval> slopes;  // one per entry; empty for the input and the output
   int depth = 0;                 // edges of the longest path from the input
+  const Node* origin = nullptr;  // the activation of the graph; null for other nodes
 };
 
 // The first node is the input, the last one the output, whose size is in units of 2^exponent. Nodes
@@ -37,6 +38,10 @@ struct SdpNetwork {
   [[nodiscard]] Index size() const;  // entries of all nodes
 };
 
+// As the graph has it: nothing is left out or scaled. Borrows the graph.
+[[nodiscard]] std::optional<SdpNetwork> read_sdp_network(
+    const Graph& graph, const std::function<const Box&(ValueId)>& box, Index most,
+    std::string& reason);
 // Nothing, and `reason` set, for a graph of another form, with an infinite slope or weight, or with
 // more than `most` entries in all. `box` gives the box of a value.
 [[nodiscard]] std::optional<SdpNetwork> as_sdp_network(

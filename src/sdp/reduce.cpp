@@ -77,7 +77,7 @@ void drop_dead_entries(SdpNetwork& network) {
     SdpNode& old = network.nodes[k];
     if (!any(keep[k])) continue;
     const bool all = std::ranges::find(keep[k], false) == keep[k].end();
-    SdpNode node{std::ranges::count(keep[k], true), {}, {}, 0};
+    SdpNode node{std::ranges::count(keep[k], true), {}, {}, 0, old.origin};
     for (std::size_t i = 0; i < old.slopes.size(); ++i) {
       if (keep[k][i]) node.slopes.push_back(old.slopes[i]);
     }

@@ -48,6 +48,7 @@ class Rows {
   }
   [[nodiscard]] Index count() const { return count_; }
   [[nodiscard]] Index columns() const { return columns_; }
+  [[nodiscard]] Index longest() const { return longest_; }  // entries that are not masked
   [[nodiscard]] std::vector<double> row(Index r) const {
     std::vector<double> x(static_cast<std::size_t>(columns_));
     for (Index c = 0; c < columns_; ++c)
@@ -56,38 +57,70 @@ class Rows {
   }
 
  private:
-  void check(Index r, const std::string& name) const {
-    bool any = false;
+  void check(Index r, const std::string& name) {
+    Index entries = 0;
     for (Index c = 0; c < columns_; ++c) {
       const double x = array_.at(r * columns_ + c);
       if (x == -kInf) continue;
       if (!std::isfinite(x)) {
         throw Error(ErrorCode::kBadFile, fmt::format("{}: row {}, column {} is {}", name, r, c, x));
       }
-      any = true;
+      ++entries;
     }
-    if (!any)
+    longest_ = std::max(longest_, entries);
+    if (entries == 0)
       throw Error(
           ErrorCode::kBadFile,
           fmt::format("{}: row {} is empty: columns 0 to {} are masked", name, r, columns_ - 1));
   }
 
   const Tensor& array_;
-  Index count_ = 0, columns_ = 0;
+  Index count_ = 0, columns_ = 0, longest_ = 0;
 };
 
 // What one row adds.
 struct Finding {
   SoftmaxRowReport report;
-  std::size_t entries = 0;
+  bool done = false, complete = false;   // the norms; everything
   std::vector<double> random, directed;  // for each epsilon, for each norm
 };
 
+// The largest quotients of one row; false if stopped.
+bool perturb(const SoftmaxRow& row, const SoftmaxQuestion& question,
+             const std::vector<SoftmaxNorm>& norms, std::uint64_t seed,
+             const std::function<bool()>& should_stop, Finding& found) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> normal;
+  for (std::size_t j = 0; j < norms.size(); ++j) {
+    const NormPair& pair = norms[j].norms();
+    const double p = pair.in.p();
+    if (should_stop()) return false;
+    const std::vector<double> worst = norms[j].worst_direction(row);
+    for (std::size_t e = 0; e < question.epsilons.size(); ++e) {
+      const std::size_t cell = e * norms.size() + j;
+      const auto quotient = [&](const std::vector<double>& d, double size) {
+        return softmax_quotient(row, resized(d, p, size), pair);
+      };
+      for (const double sign : {1.0, -1.0}) {
+        found.directed[cell] =
+            std::max(found.directed[cell], quotient(worst, sign * question.epsilons[e]));
+      }
+      for (Index k = 0; k < question.directions; ++k) {
+        if (should_stop()) return false;
+        std::vector<double> d(row.weights().size());
+        for (double& x : d) x = normal(random);
+        found.random[cell] = std::max(found.random[cell], quotient(d, question.epsilons[e]));
+      }
+    }
+  }
+  return true;
+}
+
 Finding examine(std::span<const double> logits, const SoftmaxQuestion& question,
-                const std::vector<SoftmaxNorm>& norms, std::uint64_t seed) {
+                const std::vector<SoftmaxNorm>& norms, std::uint64_t seed,
+                const std::function<bool()>& should_stop) {
   const SoftmaxRow row(logits, question.lambda);
   Finding found;
-  found.entries = row.size();
   for (const SoftmaxNorm& norm : norms) found.report.norms.push_back(norm(row));
   if (question.rows) {
     found.report.log_sum_exp = row.log_sum_exp();
@@ -97,31 +130,11 @@ Finding examine(std::span<const double> logits, const SoftmaxQuestion& question,
           midpoint(row.probability(k));
     }
   }
-  if (question.epsilons.empty()) return found;
-  std::mt19937_64 random(seed);
-  std::normal_distribution<double> normal;
-  const std::size_t cells = question.epsilons.size() * norms.size();
-  found.random.resize(cells);
-  found.directed.resize(cells);
-  for (std::size_t j = 0; j < norms.size(); ++j) {
-    const NormPair& pair = norms[j].norms();
-    const double p = pair.in.p();
-    const std::vector<double> worst = norms[j].worst_direction(row);
-    for (std::size_t e = 0; e < question.epsilons.size(); ++e) {
-      const std::size_t cell = e * norms.size() + j;
-      for (const double sign : {1.0, -1.0}) {
-        found.directed[cell] =
-            std::max(found.directed[cell],
-                     softmax_quotient(row, resized(worst, p, sign * question.epsilons[e]), pair));
-      }
-      for (Index k = 0; k < question.directions; ++k) {
-        std::vector<double> d(row.weights().size());
-        for (double& x : d) x = normal(random);
-        found.random[cell] = std::max(
-            found.random[cell], softmax_quotient(row, resized(d, p, question.epsilons[e]), pair));
-      }
-    }
-  }
+  found.random.resize(question.epsilons.size() * norms.size());
+  found.directed.resize(found.random.size());
+  found.done = true;
+  found.complete =
+      question.epsilons.empty() || perturb(row, question, norms, seed, should_stop, found);
   return found;
 }
 
@@ -134,7 +147,7 @@ SoftmaxSummary summarise(const std::vector<Finding>& rows, std::size_t norm) {
     upper.push_back(b.upper);
     above += b.upper > 0.4 ? 1 : 0;
     if (b.lower > summary.max_lower)
-      summary.max_lower = b.lower, summary.worst_row = static_cast<Index>(r);
+      summary.max_lower = b.lower, summary.worst_row = rows[r].report.row;
   }
   std::sort(upper.begin(), upper.end());
   const std::size_t n = upper.size();
@@ -167,7 +180,7 @@ double softmax_quotient(const SoftmaxRow& row, std::span<const double> d, const 
 }
 
 SoftmaxReport study_softmax(const Tensor& logits, const SoftmaxQuestion& question,
-                            const std::string& name) {
+                            const std::string& name, const std::function<bool()>& should_stop) {
   if (!std::isfinite(question.lambda) || question.lambda == 0) {
     throw Error(ErrorCode::kUsage,
                 fmt::format("lambda must be finite and not 0, not {}", question.lambda));
@@ -179,20 +192,23 @@ SoftmaxReport study_softmax(const Tensor& logits, const SoftmaxQuestion& questio
   const Rows rows(logits, name);
   std::vector<SoftmaxNorm> norms;
   for (const NormPair& pair : question.norms) norms.emplace_back(pair);
+  const std::function<bool()> stop = should_stop ? should_stop : [] { return false; };
   std::vector<Finding> found(static_cast<std::size_t>(rows.count()));
   parallel_for(rows.count(), 1, [&](Index begin, Index end) {
-    for (Index r = begin; r < end; ++r) {
-      found[static_cast<std::size_t>(r)] =
-          examine(rows.row(r), question, norms,
-                  question.seed * 0x9e3779b97f4a7c15 + static_cast<std::uint64_t>(r));
+    for (Index r = begin; r < end && (r == 0 || !stop()); ++r) {
+      Finding& row = found[static_cast<std::size_t>(r)];
+      row = examine(rows.row(r), question, norms,
+                    question.seed * 0x9e3779b97f4a7c15 + static_cast<std::uint64_t>(r), stop);
+      row.report.row = r;
     }
   });
   SoftmaxReport report{.rows = rows.count(), .columns = rows.columns()};
-  std::size_t longest = 0;
-  for (const Finding& f : found) longest = std::max(longest, f.entries);
+  report.complete = std::all_of(found.begin(), found.end(), [](auto& f) { return f.complete; });
+  std::erase_if(found, [](const Finding& f) { return !f.done; });
+  report.rows_done = std::ssize(found);
   for (std::size_t j = 0; j < norms.size(); ++j) {
     report.global.push_back(
-        softmax_global_norm(question.norms[j], static_cast<Index>(longest), question.lambda));
+        softmax_global_norm(question.norms[j], rows.longest(), question.lambda));
     report.summary.push_back(summarise(found, j));
   }
   for (std::size_t e = 0; e < question.epsilons.size(); ++e) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,12 +21,13 @@ struct SoftmaxQuestion {
 };
 
 struct SoftmaxRowReport {
+  Index row = 0;
   Interval log_sum_exp;
   std::vector<double> probabilities;  // 0 where masked
   std::vector<NormBracket> norms;     // in the order asked
 };
 
-// Over all rows; upper bounds but for max_lower.
+// Over all rows examined; upper bounds but for max_lower.
 struct SoftmaxSummary {
   double max = 0, median = 0, share_above = 0;  // share of rows above 0.4
   double max_lower = 0;
@@ -42,6 +44,8 @@ struct EmpiricalConstant {
 
 struct SoftmaxReport {
   Index rows = 0, columns = 0;
+  Index rows_done = 0;           // the others were not reached
+  bool complete = false;         // all rows, all perturbations
   std::vector<Interval> global;  // for each pair of norms
   std::vector<SoftmaxSummary> summary;
   std::vector<SoftmaxRowReport> local;
@@ -50,9 +54,11 @@ struct SoftmaxReport {
 
 // The last dimension is the row. Throws kBadFile, naming row and column, for NaN, +inf, no rows and
 // rows without an entry that is not masked; kUsage for lambda 0 or not finite and epsilons that are
-// not positive. `name` stands for the array in messages.
+// not positive. `name` stands for the array in messages. Ends early when should_stop() says so,
+// which is asked from several threads before each row but the first and before each perturbation.
 [[nodiscard]] SoftmaxReport study_softmax(const Tensor& logits, const SoftmaxQuestion& question,
-                                          const std::string& name);
+                                          const std::string& name,
+                                          const std::function<bool()>& should_stop = {});
 
 // |softmax(x) - softmax(x + d)|_q / |d|_p in plain arithmetic, d one entry per weight of the row;
 // differences are taken before rounding, so tiny d are as good as large ones.

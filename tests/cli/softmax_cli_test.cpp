@@ -51,6 +51,45 @@ TEST_F(Cli, SoftmaxGoldenRow) {
   EXPECT_NEAR(norms["1:1"]["upper"]["value"].get<double>(), 0.5, 3e-15);
 }
 
+TEST_F(Cli, SoftmaxStopsWhenTheTimeIsUp) {
+  const std::string rows = file("rows.csv", "1,2,3\n0,0,0\n5,1,2\n");
+  const Json done = Json::parse(run("softmax --json " + rows).out);
+  EXPECT_EQ(done["complete"], true);
+  EXPECT_EQ(done["outcome"], "finished");
+  EXPECT_EQ(done["rows_done"], 3);
+  const Outcome stopped = run("softmax --json --time 0 --empirical 0.1 " + rows);
+  EXPECT_EQ(stopped.code, 0) << stopped.err;
+  const Json document = Json::parse(stopped.out);
+  EXPECT_EQ(document["complete"], false);
+  EXPECT_EQ(document["outcome"], "time-limit");
+  EXPECT_EQ(document["rows"], 3);
+  EXPECT_EQ(document["rows_done"], 1);
+  ASSERT_EQ(document["local"].size(), 1U);
+  EXPECT_EQ(document["local"][0], done["local"][0]);
+  EXPECT_EQ(document["global"], done["global"]);
+  const std::string text = run("softmax --time 0 " + rows).out;
+  EXPECT_NE(text.find("the time was up (--time): 1 of 3 rows"), std::string::npos) << text;
+}
+
+TEST_F(Cli, AnInterruptKeepsTheRowsOfSoftmax) {
+  std::string entries;
+  for (int i = 0; i < 400; ++i) entries += "1,2,3,4,5,6\n";
+  const std::string rows = file("rows.csv", entries);
+  const fs::path out = folder_ / "interrupted.json";
+  const std::string command = "timeout --preserve-status -s INT 1 " +
+                              std::string(LIPSCOPE_PROGRAM) +
+                              " softmax --json --empirical 0.1 --directions 1000000 " + rows +
+                              " >" + out.string() + " 2>/dev/null";
+  const int status = std::system(command.c_str());
+  EXPECT_EQ(WEXITSTATUS(status), 130);
+  const Json document = Json::parse(slurp(out));
+  EXPECT_EQ(document["complete"], false);
+  EXPECT_EQ(document["outcome"], "interrupted");
+  EXPECT_GE(document["rows_done"], 1);
+  EXPECT_EQ(document["local"].size(), document["rows_done"].get<std::size_t>());
+  EXPECT_GT(document["empirical"][0]["directed_max"], 0);
+}
+
 TEST_F(Cli, SoftmaxRefusesBadInput) {
   const std::string good = file("good.csv", "1,2\n3,4\n");
   expect_failure("softmax " + file("nan.csv", "1,2\n3,nan\n"), 3, "row 1, column 1");

@@ -66,8 +66,9 @@ void run(const MethodRun& run) {
   const auto prove = [&](const LipsdpGuess& guess) {
     if (!(guess.rho < best)) return true;
     const double before = seconds_left();
-    const bool proved = proves(*network, guess.multipliers, guess.rho,
-                               [&] { return run.context.stop.stop_requested(); });
+    const bool proved = proves(
+        *network, guess.multipliers, guess.rho, [&] { return run.context.stop.stop_requested(); },
+        true);
     seconds = before - seconds_left();
     if (!proved) return false;
     best = guess.rho;

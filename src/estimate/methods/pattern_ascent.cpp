@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// pattern-ascent: lower bound from a search over the linear pieces of a network.
+//
+// Needs      dense, convolutional or residual layers with ReLU, LeakyReLU, Abs or another function
+//            with one kink at zero; l2 to l2, or one output in any norm.
+// Gives      lower bound, proved: the difference quotient of two points on a piece, both outputs
+//            enclosed by interval evaluation.
+// Cost       seven tenths of the time that is left: starts guided by a free choice of the pieces,
+//            ascent with smoothed gates, then annealed moves and crossings of single kinks.
+// Certifies  the two points.
+// Theory     docs/theory/composition.md [composition-4], [composition-8].
+#include <algorithm>
+
+#include "base/parallel.h"
+#include "estimate/jacobian_norm.h"
+#include "estimate/method.h"
+#include "estimate/pattern_search.h"
+#include "estimate/quotient.h"
+
+namespace lipscope {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::string unsupported(const Query& query) {
+  const Index outputs = element_count(query.graph->value(query.graph->outputs()[0]).type.shape);
+  const bool euclidean = query.norms.in == Norm(2) && query.norms.out == Norm(2);
+  if (outputs != 1 && !euclidean) return "it is about l2 when there are several outputs";
+  if (query.domain.ball && query.domain.ball->radius == 0) return "the domain is one point";
+  return {};
+}
+
+class PatternAscent {
+ public:
+  PatternAscent(const MethodRun& run, const GatedNet& net)
+      : run_(run),
+        projection_(*run.query.graph, run.query.domain),
+        end_(Clock::now() +
+             std::chrono::duration_cast<Clock::duration>(0.7 * (run.deadline - Clock::now()))) {
+    const auto project = [this](std::span<double> x) { projection_.apply(x); };
+    for (std::uint64_t i = 0; i < kWorkers; ++i)
+      workers_.emplace_back(net, run.query.norms, project, run.context.seed + i);
+    starting_ = net.inputs() * net.outputs() > 3000 ? 0.7 : 0.3;
+  }
+
+  void search() {
+    const SerialBlas serial;
+    for (double slice = 0.05; !run_.should_stop() && Clock::now() < end_; slice = 0.4) {
+      work(std::min(end_, Clock::now() + seconds(slice)));
+      prove();
+    }
+    prove();
+  }
+
+ private:
+  static constexpr std::uint64_t kWorkers = 2;
+  static Clock::duration seconds(double s) {
+    return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(s));
+  }
+  double share() const {
+    return std::chrono::duration<double>(Clock::now() - start_) /
+           std::chrono::duration<double>(end_ - start_);
+  }
+
+  void work(Clock::time_point until) {
+    parallel_for(kWorkers, 1, [&](std::int64_t from, std::int64_t to) {
+      for (auto i = static_cast<std::size_t>(from); i < static_cast<std::size_t>(to); ++i) {
+        while (Clock::now() < until && !run_.context.stop.stop_requested()) {
+          const double gone = share();
+          if (gone < starting_ || !workers_[i].has_starts()) {
+            workers_[i].climb();
+          } else {
+            workers_[i].anneal((gone - starting_) / (1 - starting_));
+          }
+        }
+      }
+    });
+  }
+
+  void prove() {
+    for (PatternSearch& worker : workers_) {
+      const PatternSearch::Point point = worker.best();
+      if (!(point.value > tried_ * (1 + 1e-6))) continue;
+      tried_ = point.value;
+      const double reach = 1e-3 * std::max(1.0, vector_norm(point.x, Norm(2)));
+      ProvedPair pair = prove_along(run_.query, projection_, {point.x, point.d, reach}, 10, proved_,
+                                    0, [this] { return run_.context.stop.stop_requested(); });
+      if (pair.value > proved_) {
+        proved_ = pair.value;
+        run_.report({pair.value, Guarantee::kProved, "pattern-ascent"},
+                    {.witness = std::move(pair.witness)});
+      }
+      if (pair.value < 0.999 * point.value) {
+        worker.devalue(std::max(pair.value, proved_));
+        tried_ = proved_;
+      }
+    }
+  }
+
+  const MethodRun& run_;
+  DomainProjection projection_;
+  Clock::time_point start_ = Clock::now(), end_;
+  std::vector<PatternSearch> workers_;
+  double starting_ = 0.3, proved_ = 0, tried_ = 0;
+};
+
+void run(const MethodRun& run) {
+  std::string reason;
+  const auto net = GatedNet::read(*run.query.graph, run.query.domain, reason);
+  if (!net) return run.decline(reason);
+  PatternAscent(run, *net).search();
+}
+
+}  // namespace
+
+std::vector<Method> method_pattern_ascent() {
+  return {{.info = {.id = "pattern-ascent",
+                    .side = "lower",
+                    .summary = "search over the linear pieces, proved by interval evaluation",
+                    .theory = "composition-8",
+                    .guarantee = Guarantee::kProved},
+           .unsupported = unsupported,
+           .run = run}};
+}
+
+}  // namespace lipscope
