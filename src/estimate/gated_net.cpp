@@ -5,7 +5,6 @@
 
 #include "bounds/boxes.h"
 #include "estimate/quotient.h"
-#include "linalg/blas.h"
 #include "lipscope/evaluate.h"
 #include "ops/elementwise.h"
 #include "sdp/network.h"
@@ -129,8 +128,7 @@ GatedNet::Layers GatedNet::push(const Layers& gates, const Vector& d) const {
 
 void GatedNet::add_back(const Edge& edge, const Vector& from, Vector& to) const {
   if (edge.map.dense()) {
-    gemv(edge.map.cols, edge.map.rows, 1.0, {edge.map.weights.data(), edge.map.cols, true},
-         from.data(), 1, 1.0, to.data(), 1);
+    add_transposed_product(edge.map, from.data(), 1, to.data());
   } else {
     add_product(edge.back, from.data(), 1, to.data());
   }

@@ -16,7 +16,7 @@ double norm_of(const double* row, Index n) {
   return std::sqrt(sum);
 }
 
-constexpr Index kGrain = 256;  // rows
+constexpr Index kGrain = 8192;  // rows
 
 }  // namespace
 
@@ -35,6 +35,14 @@ LipsdpDual::LipsdpDual(const SdpNetwork& network, Index rank) : net_(network), r
     for (const SdpNode::Edge& edge : node.edges)
       back_.back().push_back(edge.map.dense() ? RowMatrix{} : transposed(edge.map));
   }
+  constexpr Index kLarge = 4000;  // entries
+  for (std::size_t k = 0; net_.size() > kLarge && k < count; ++k) {
+    rough_.emplace_back();
+    for (const SdpNode::Edge& edge : net_.nodes[k].edges)
+      rough_.back().emplace_back(
+          edge.map.dense() ? edge.map.weights.begin() : edge.map.weights.end(),
+          edge.map.weights.end());
+  }
   for (std::size_t k = 0; k + 1 < count; ++k) {
     turn_.push_back(zeros(k));
     for (double& e : turn_.back()) e = normal(rng_);
@@ -50,22 +58,53 @@ LipsdpDual::Block LipsdpDual::zeros(std::size_t node) const {
   return Block(static_cast<std::size_t>(net_.nodes[node].size * rank_), 0);
 }
 
+void LipsdpDual::apply(std::size_t node, std::size_t edge, const Block& from, Block& to,
+                       bool adjoint) const {
+  const RowMatrix& map = net_.nodes[node].edges[edge].map;
+  if (!map.dense()) {
+    add_product(adjoint ? back_[node][edge] : map, from.data(), rank_, to.data());
+  } else if (precise()) {
+    (adjoint ? add_transposed_product : add_product)(map, from.data(), rank_, to.data());
+  } else {
+    const Index rows = adjoint ? map.cols : map.rows, inner = adjoint ? map.rows : map.cols;
+    // Blocks of deep networks have sizes beyond those of floats.
+    double size = 0;
+    for (const double e : from) size = std::max(size, std::fabs(e));
+    if (!(size > 0)) return;
+    std::vector<float> x(from.size());
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(from[i] / size);
+    std::vector<float> y(to.size());
+    const float* weights = rough_[node][edge].data();
+    constexpr Index kOperations = Index{1} << 24;
+    parallel_for(rows, std::max<Index>(16, kOperations / (inner * rank_ + 1)), [&](Index begin, Index end) {
+      gemm(end - begin, rank_, inner, 1.0F,
+           {weights + (adjoint ? begin : begin * map.cols), map.cols, adjoint}, {x.data(), rank_},
+           0.0F, y.data() + begin * rank_, rank_);
+    });
+    for (std::size_t i = 0; i < y.size(); ++i) to[i] += size * static_cast<double>(y[i]);
+  }
+}
+
 void LipsdpDual::normalise(Block& block, bool as_whole) const {
   const Index length = as_whole ? static_cast<Index>(block.size()) : rank_;
-  for (std::size_t i = 0; i < block.size(); i += static_cast<std::size_t>(length)) {
-    const double norm = norm_of(&block[i], length);
-    if (!(norm > 0)) continue;
-    for (Index j = 0; j < length; ++j) block[i + static_cast<std::size_t>(j)] /= norm;
-  }
+  const Index rows = length > 0 ? static_cast<Index>(block.size()) / length : 0;
+  parallel_for(rows, kGrain, [&](Index from, Index to) {
+    for (Index i = from; i < to; ++i) {
+      double* row = block.data() + i * length;
+      const double norm = norm_of(row, length);
+      if (!(norm > 0)) continue;
+      for (Index j = 0; j < length; ++j) row[j] /= norm;
+    }
+  });
 }
 
 void LipsdpDual::forward() {
   for (std::size_t k = 1; k < net_.nodes.size(); ++k) {
     Block& v = before_[k];
     v = zeros(k);
-    for (const SdpNode::Edge& edge : net_.nodes[k].edges) {
-      const Block& x = edge.from == 0 ? turn_[0] : after_[edge.from];
-      add_product(edge.map, x.data(), rank_, v.data());
+    for (std::size_t e = 0; e < net_.nodes[k].edges.size(); ++e) {
+      const std::size_t from = net_.nodes[k].edges[e].from;
+      apply(k, e, from == 0 ? turn_[0] : after_[from], v, false);
     }
     if (k + 1 == net_.nodes.size()) break;
     Block& out = after_[k];
@@ -105,16 +144,8 @@ void LipsdpDual::backward() {
         }
       });
     }
-    for (std::size_t e = 0; e < net_.nodes[k].edges.size(); ++e) {
-      const SdpNode::Edge& edge = net_.nodes[k].edges[e];
-      double* to = pull_[edge.from].data();
-      if (edge.map.dense()) {
-        gemm(edge.map.cols, rank_, edge.map.rows, 1.0,
-             {edge.map.weights.data(), edge.map.cols, true}, {g.data(), rank_}, 1.0, to, rank_);
-      } else {
-        add_product(back_[k][e], g.data(), rank_, to);
-      }
-    }
+    for (std::size_t e = 0; e < net_.nodes[k].edges.size(); ++e)
+      apply(k, e, g, pull_[net_.nodes[k].edges[e].from], true);
   }
   Block& x = pull_[0];
   normalise(x, true);
@@ -134,6 +165,7 @@ void LipsdpDual::extrapolate(double momentum) {
 }
 
 double LipsdpDual::step() {
+  const SerialBlas serial;
   const double before = value_;
   ++since_restart_;
   const double momentum = since_restart_ < 3 ? 0 : (since_restart_ - 2.0) / (since_restart_ + 1.0);

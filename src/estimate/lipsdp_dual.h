@@ -17,6 +17,9 @@ class LipsdpDual {
   // One accelerated step of the power iteration; returns the value |Y|^2 for |X_0| = 1.
   double step();
   void grow(Index rank);  // appends small random columns
+  // From now on dense maps are applied in double precision. Large networks begin in single.
+  void be_precise() { rough_.clear(); }
+  [[nodiscard]] bool precise() const { return rough_.empty(); }
   [[nodiscard]] Index rank() const { return rank_; }
   [[nodiscard]] double value() const { return value_; }
   // |G_i| / (2 r_i |v_i|) for each node with slopes [global-4]; 0 where it is not determined. Parts
@@ -31,9 +34,12 @@ class LipsdpDual {
   void remember_multipliers();
   void normalise(Block& block, bool as_whole) const;
   Block zeros(std::size_t node) const;
+  // to += A from or A' from.
+  void apply(std::size_t node, std::size_t edge, const Block& from, Block& to, bool adjoint) const;
 
   const SdpNetwork& net_;
   std::vector<std::vector<RowMatrix>> back_;  // transposed maps of each node that are not dense
+  std::vector<std::vector<std::vector<float>>> rough_;  // dense maps, by node and edge
   Index rank_;
   std::vector<std::vector<double>> middle_, radius_;
   std::vector<Block> turn_, last_turn_;       // unit rows U_k; of the input X_0 itself

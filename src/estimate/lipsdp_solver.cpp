@@ -51,7 +51,7 @@ class Solver {
     constexpr int kMostSteps = 20000;
     // Where a proof costs more than many steps, the first one waits until it can be the last.
     const bool dear = proof_cost(net_).operations > 2e9;
-    const double first_patience = dear ? 3e-3 * gap_ : 1e-4;
+    const double first_patience = dear ? gap_ * gap_ : 1e-4;
     double patience = first_patience, last_value = 0;
     for (int steps = 0; steps < kMostSteps && !stop_(); ++steps) {
       const double value = dual_.step();
@@ -59,10 +59,14 @@ class Solver {
       last_value = value;
       if (++since_proof_ < 15 || !(progress < patience) || !worth_a_proof()) continue;
       const double before = reached_;
-      attempt(dear);
+      attempt(dear, std::sqrt(std::max(progress, 0.0)));
       if (reached_ <= gap_) return;
       const bool stuck = !(reached_ < 0.8 * before);
-      if (progress < 1e-9 && stuck) {
+      if (progress < 1e-6 || stuck) dual_.be_precise();
+      failures_ = reached_ < before ? 0 : failures_ + 1;
+      // Too small a rank settles on a value that no multipliers reach.
+      if ((progress < 1e-9 && stuck) || (dear && failures_ >= 2)) {
+        failures_ = 0;
         if (dual_.rank() >= most_rank()) return;
         dual_.grow(std::min(most_rank(), dual_.rank() + dual_.rank() / 2));
         last_value = 0;
@@ -71,7 +75,7 @@ class Solver {
       }
       patience = std::max(patience * (dear ? 0.3 : 0.1), 1e-11);
     }
-    if (!(reached_ < HUGE_VAL)) attempt(false);
+    if (!(reached_ < HUGE_VAL)) attempt(false, 0);
   }
 
  private:
@@ -80,7 +84,7 @@ class Solver {
   }
   Index first_rank() const {
     const Index n = net_.size();
-    return std::min<Index>(n < 3000 ? 12 : n < 20000 ? 20 : 32, most_rank());
+    return std::min<Index>(n < 3000 ? 12 : n < 10000 ? 20 : n < 20000 ? 28 : 40, most_rank());
   }
   double width_for(double gap) const { return gap / net_.nodes.back().depth; }
 
@@ -97,9 +101,11 @@ class Solver {
 
   // The smallest of some widths that proves more than is known. Where a proof is dear, only the
   // first, and one more as long as nothing was proved.
-  void attempt(bool dear) {
+  // `likely` is the gap to begin with: about the root of the progress per step, as seen in tests.
+  void attempt(bool dear, double likely) {
     int left = !dear ? 100 : reached_ < HUGE_VAL ? 1 : 2;
-    for (double e = width_for(0.6 * gap_); e < 3 && left-- > 0 && !stop_(); e *= dear ? 12 : 4) {
+    for (double e = width_for(std::max(0.6 * gap_, likely)); e < 3 && left-- > 0 && !stop_();
+         e *= 4) {
       if (!(std::pow(1 + e, net_.nodes.back().depth) - 1 < reached_)) break;
       const double gap = tried(e);
       reached_ = std::min(reached_, gap);
@@ -116,7 +122,7 @@ class Solver {
   LipsdpDual dual_;
   double reached_ = HUGE_VAL, proof_seconds_ = 0;
   Clock::time_point last_proof_ = Clock::now();
-  int since_proof_ = 0;
+  int since_proof_ = 0, failures_ = 0;
 };
 
 }  // namespace

@@ -17,6 +17,12 @@ bool better_dense(Index rows, Index cols, double entries) {
   return entries * 4 >= static_cast<double>(rows) * static_cast<double>(cols);
 }
 
+// What is worth a thread: some tenths of a millisecond, for another process may hold the processor.
+constexpr Index kOperations = Index{1} << 23;
+Index dense_grain(Index cols, Index width) {
+  return std::max<Index>(16, kOperations / std::max<Index>(1, cols * width));
+}
+
 // Weights and radii that entries are added to.
 class Entries {
  public:
@@ -199,19 +205,35 @@ RowMatrix transposed(const RowMatrix& a) {
 
 void add_product(const RowMatrix& a, const double* x, Index width, double* y) {
   if (a.rows == 0 || a.cols == 0) return;
-  if (a.dense() && width == 1) {
-    gemv(a.rows, a.cols, 1.0, {a.weights.data(), a.cols}, x, 1, 1.0, y, 1);
-    return;
-  }
   if (a.dense()) {
-    gemm(a.rows, width, a.cols, 1.0, {a.weights.data(), a.cols}, {x, width}, 1.0, y, width);
+    parallel_for(a.rows, dense_grain(a.cols, width), [&](Index from, Index to) {
+      const MatrixArg<double> part{a.weights.data() + from * a.cols, a.cols};
+      if (width == 1) {
+        gemv(to - from, a.cols, 1.0, part, x, 1, 1.0, y + from, 1);
+      } else {
+        gemm(to - from, width, a.cols, 1.0, part, {x, width}, 1.0, y + from * width, width);
+      }
+    });
     return;
   }
-  parallel_for(a.rows, std::max<Index>(64, 4096 / width), [&](Index from, Index to) {
+  const auto entries = static_cast<Index>(a.weights.size()) / a.rows + 1;
+  parallel_for(a.rows, std::max<Index>(64, kOperations / 8 / (entries * width)), [&](Index from, Index to) {
     for (Index i = from; i < to; ++i) {
       const std::size_t first = a.row_begin(i);
       add_weighted_rows(a.weights.data() + first, a.columns.data() + first, a.row_end(i) - first, x,
                         width, y + i * width);
+    }
+  });
+}
+
+void add_transposed_product(const RowMatrix& a, const double* x, Index width, double* y) {
+  if (a.rows == 0 || a.cols == 0) return;
+  parallel_for(a.cols, dense_grain(a.rows, width), [&](Index from, Index to) {
+    const MatrixArg<double> part{a.weights.data() + from, a.cols, true};
+    if (width == 1) {
+      gemv(to - from, a.rows, 1.0, part, x, 1, 1.0, y + from, 1);
+    } else {
+      gemm(to - from, width, a.rows, 1.0, part, {x, width}, 1.0, y + from * width, width);
     }
   });
 }

@@ -50,7 +50,10 @@ using VisitEntry = std::function<void(Index, Index, double, double)>;
                              const std::vector<bool>& cols);
 [[nodiscard]] RowMatrix transposed(const RowMatrix& a);
 
-// y += A x for x with `width` numbers per row. Plain arithmetic.
+// y += A x for x with `width` numbers per row; y += A'x for a dense A. Plain arithmetic. Both share
+// the work between threads themselves: wrap many calls in a SerialBlas, since threads of two kinds
+// wait for one another's processors.
 void add_product(const RowMatrix& a, const double* x, Index width, double* y);
+void add_transposed_product(const RowMatrix& a, const double* x, Index width, double* y);
 
 }  // namespace lipscope

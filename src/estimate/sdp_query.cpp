@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "estimate/sdp_query.h"
+
+#include "bounds/boxes.h"
+
+namespace lipscope {
+
+std::string why_not_euclidean(const Query& query) {
+  const Index outputs = element_count(query.graph->value(query.graph->outputs()[0]).type.shape);
+  // All norms of one number are the same.
+  const bool fits = query.norms.in == Norm(2) && (query.norms.out == Norm(2) || outputs == 1);
+  return fits ? "" : "it is about l2";
+}
+
+std::optional<SdpNetwork> sdp_network_of(const Query& query, std::string& reason) {
+  constexpr Index kMost = 60'000;  // as in certify/checker.cpp
+  ValueBoxes boxes(*query.graph, input_boxes(*query.graph, query.domain));
+  return as_sdp_network(
+      *query.graph, [&](ValueId id) -> const Box& { return boxes.at(id); }, kMost, reason);
+}
+
+}  // namespace lipscope
