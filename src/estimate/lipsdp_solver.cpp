@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "estimate/lipsdp_dual.h"
+#include "sdp/reduce.h"
 
 namespace lipscope {
 namespace {
@@ -125,6 +126,41 @@ class Solver {
   int since_proof_ = 0, failures_ = 0;
 };
 
+// Parts that do not touch: the iteration would forget all but the strongest. Each is solved for
+// itself; the matrix of the whole has theirs for blocks, all with the largest rho.
+void solve_parts(const SdpNetwork& network, const std::vector<EntryFlags>& parts, double gap,
+                 const std::function<bool()>& stop,
+                 const std::function<bool(const LipsdpGuess&)>& prove) {
+  LipsdpGuess whole;
+  for (std::size_t k = 1; k + 1 < network.nodes.size(); ++k)
+    whole.multipliers.emplace_back(static_cast<std::size_t>(network.nodes[k].size), 1.0);
+  for (const EntryFlags& part : parts) {
+    const SdpNetwork net = restricted(network, part);
+    LipsdpGuess best{{}, HUGE_VAL, 0};
+    const auto keep = [&](const LipsdpGuess& guess) {
+      if (!proves(net, guess.multipliers, guess.rho, stop, true)) return false;
+      if (guess.rho < best.rho) best = guess;
+      return true;
+    };
+    Solver(net, gap, stop, keep).run();
+    if (!(best.rho < HUGE_VAL)) return;
+    whole.rho = std::max(whole.rho, best.rho);
+    whole.dual = std::max(whole.dual, best.dual);
+    for (std::size_t k = 1, own = 0; k + 1 < network.nodes.size(); ++k) {
+      if (std::ranges::find(part[k], true) == part[k].end()) continue;
+      auto from = best.multipliers[own++].begin();
+      for (std::size_t i = 0; i < part[k].size(); ++i) {
+        if (part[k][i]) whole.multipliers[k - 1][i] = *from++;
+      }
+    }
+  }
+  // More entries, more rounding.
+  for (const double raise : {1.0, 1 + 1e-7, 1 + 1e-5}) {
+    whole.rho *= raise;
+    if (prove(whole)) return;
+  }
+}
+
 }  // namespace
 
 void solve_lipsdp(const SdpNetwork& network, double gap, const std::function<bool()>& stop,
@@ -133,7 +169,11 @@ void solve_lipsdp(const SdpNetwork& network, double gap, const std::function<boo
     prove({});
     return;
   }
-  Solver(network, gap, stop, prove).run();
+  const std::vector<EntryFlags> parts = components(network);
+  constexpr std::size_t kMostParts = 200;
+  if (parts.size() == 1 || parts.size() > kMostParts)
+    return Solver(network, gap, stop, prove).run();
+  solve_parts(network, parts, gap, stop, prove);
 }
 
 }  // namespace lipscope

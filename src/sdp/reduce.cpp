@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
+#include <map>
 
 #include "base/rounding.h"
 
@@ -27,9 +28,9 @@ void for_entries(const SdpNode& node, Body&& body) {
   }
 }
 
-std::vector<Flags> alive(const SdpNetwork& network) {
+EntryFlags alive(const SdpNetwork& network) {
   const std::vector<SdpNode>& nodes = network.nodes;
-  std::vector<Flags> moved, counts;
+  EntryFlags moved, counts;
   for (const SdpNode& node : nodes) {
     moved.emplace_back(static_cast<std::size_t>(node.size), moved.empty());
     counts.emplace_back(static_cast<std::size_t>(node.size), false);
@@ -65,34 +66,72 @@ void rescale(RowMatrix& map, int exponent) {
 
 }  // namespace
 
-void drop_dead_entries(SdpNetwork& network) {
-  const std::vector<Flags> keep = alive(network);
-  if (!any(keep.back()) || !any(keep.front())) {
-    network.nodes.clear();
-    return;
-  }
-  std::vector<SdpNode> nodes;
+SdpNetwork restricted(const SdpNetwork& network, const EntryFlags& keep) {
+  SdpNetwork made;
+  made.exponent = network.exponent;
   std::vector<std::size_t> place(network.nodes.size());
   for (std::size_t k = 0; k < network.nodes.size(); ++k) {
-    SdpNode& old = network.nodes[k];
+    const SdpNode& old = network.nodes[k];
     if (!any(keep[k])) continue;
-    const bool all = std::ranges::find(keep[k], false) == keep[k].end();
     SdpNode node{std::ranges::count(keep[k], true), {}, {}, 0, old.origin};
     for (std::size_t i = 0; i < old.slopes.size(); ++i) {
       if (keep[k][i]) node.slopes.push_back(old.slopes[i]);
     }
-    for (SdpNode::Edge& edge : old.edges) {
+    for (const SdpNode::Edge& edge : old.edges) {
       const Flags& from = keep[edge.from];
       if (!any(from)) continue;
-      const bool whole = all && std::ranges::find(from, false) == from.end();
-      node.edges.push_back(
-          {place[edge.from], whole ? std::move(edge.map) : kept(edge.map, keep[k], from)});
-      node.depth = std::max(node.depth, nodes[place[edge.from]].depth + 1);
+      node.edges.push_back({place[edge.from], kept(edge.map, keep[k], from)});
+      node.depth = std::max(node.depth, made.nodes[place[edge.from]].depth + 1);
     }
-    place[k] = nodes.size();
-    nodes.push_back(std::move(node));
+    place[k] = made.nodes.size();
+    made.nodes.push_back(std::move(node));
   }
-  network.nodes = std::move(nodes);
+  return made;
+}
+
+void drop_dead_entries(SdpNetwork& network) {
+  const EntryFlags keep = alive(network);
+  if (!any(keep.back()) || !any(keep.front())) {
+    network.nodes.clear();
+    return;
+  }
+  const auto whole = [](const Flags& flags) {
+    return std::ranges::find(flags, false) == flags.end();
+  };
+  if (!std::ranges::all_of(keep, whole)) network = restricted(network, keep);
+}
+
+std::vector<EntryFlags> components(const SdpNetwork& network) {
+  std::vector<std::size_t> first;  // number of the first entry of each node
+  std::size_t count = 0;
+  for (const SdpNode& node : network.nodes) {
+    first.push_back(count);
+    count += static_cast<std::size_t>(node.size);
+  }
+  std::vector<std::size_t> leader(count);
+  for (std::size_t i = 0; i < count; ++i) leader[i] = i;
+  const auto find = [&](std::size_t i) {
+    while (leader[i] != i) i = leader[i] = leader[leader[i]];
+    return i;
+  };
+  for (std::size_t k = 0; k < network.nodes.size(); ++k) {
+    for_entries(network.nodes[k], [&](std::size_t from, std::size_t i, std::size_t j) {
+      leader[find(first[k] + i)] = find(first[from] + j);
+    });
+  }
+  EntryFlags none;
+  for (const SdpNode& node : network.nodes)
+    none.emplace_back(static_cast<std::size_t>(node.size), false);
+  std::vector<EntryFlags> parts;
+  std::map<std::size_t, std::size_t> part_of;
+  for (std::size_t k = 0; k < network.nodes.size(); ++k) {
+    for (std::size_t i = 0; i < none[k].size(); ++i) {
+      const auto [found, fresh] = part_of.try_emplace(find(first[k] + i), parts.size());
+      if (fresh) parts.push_back(none);
+      parts[found->second][k][i] = true;
+    }
+  }
+  return parts;
 }
 
 void scale_nodes(SdpNetwork& network) {

@@ -5,6 +5,14 @@
 
 namespace lipscope {
 
+// By node and entry.
+using EntryFlags = std::vector<std::vector<bool>>;
+
+// The entries that are kept, in their units; nodes without entries are left out.
+[[nodiscard]] SdpNetwork restricted(const SdpNetwork& network, const EntryFlags& keep);
+// The largest sets of entries without weights between them.
+[[nodiscard]] std::vector<EntryFlags> components(const SdpNetwork& network);
+
 // Leaves out entries that the input cannot move (no weight or a slope that is zero) and entries
 // that cannot move the output, then nodes without entries. Exact. A function that is constant has
 // no nodes afterwards.
