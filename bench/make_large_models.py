@@ -70,12 +70,16 @@ def mlp(rng):
     return model(nodes, weights, value("x", [1, 784]), value(x, [1, 10]))
 
 
-def chain(sizes, seed):
+def gaussian(sizes, seed):
     import numpy
     rng = numpy.random.default_rng(seed)
+    return [(rng.standard_normal((n, k)) / n**0.5).astype("<f4") for n, k in zip(sizes, sizes[1:])]
+
+
+def chain(sizes, seed):
     nodes, weights, x = [], [], "x"
-    for i, (n, k) in enumerate(zip(sizes, sizes[1:])):
-        raw = (rng.standard_normal((n, k)) / n**0.5).astype("<f4").tobytes()
+    for i, matrix in enumerate(gaussian(sizes, seed)):
+        (n, k), raw = matrix.shape, matrix.tobytes()
         weights.append(field(1, n) + field(1, k) + field(2, 1) + field(8, f"w{i}") + field(9, raw))
         nodes.append(node("MatMul", [x, f"w{i}"], f"h{i}"))
         x = f"h{i}"
@@ -110,10 +114,15 @@ def vgg(rng):
     return model(nodes, weights, value("x", [1, 3, 32, 32]), value("d1", [1, 10]))
 
 
-folder = pathlib.Path(sys.argv[1])
-folder.mkdir(parents=True, exist_ok=True)
-rng = random.Random(1)
-(folder / "mlp_10m.onnx").write_bytes(mlp(rng))
-(folder / "vgg_7m.onnx").write_bytes(vgg(rng))
-for name, sizes in CHAINS.items():
-    (folder / f"chain_{name}.onnx").write_bytes(chain(sizes, 1))
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    rng = random.Random(1)
+    (folder / "mlp_10m.onnx").write_bytes(mlp(rng))
+    (folder / "vgg_7m.onnx").write_bytes(vgg(rng))
+    for name, sizes in CHAINS.items():
+        (folder / f"chain_{name}.onnx").write_bytes(chain(sizes, 1))
+
+
+if __name__ == "__main__":
+    main()
