@@ -89,6 +89,7 @@ struct Evidence {
   std::optional<Witness> witness = {};
   std::vector<GainClaim> gains = {};
   std::optional<ChainProof> chain = {};
+  std::string computed = {};       // name of a bound that follows from the network alone
   std::optional<double> gap = {};  // relative distance to the best the method could do
 };
 
@@ -107,7 +108,8 @@ struct Answer {
   Outcome outcome = Outcome::kFinished;
   std::optional<Witness> witness;   // of the best proved lower bound
   std::vector<GainClaim> gains;     // of the best proved upper bound, or
-  std::optional<ChainProof> chain;  // its multipliers
+  std::optional<ChainProof> chain;  // its multipliers, or
+  std::string computed;             // the name under which the checker computes it
   std::string no_bound;             // where and why there is no finite upper bound
   std::vector<MethodReport> methods;
   double seconds = 0;

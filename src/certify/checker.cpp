@@ -15,6 +15,7 @@
 #include "linalg/operator_norm.h"
 #include "lipscope/error.h"
 #include "sdp/lmi.h"
+#include "sdp/network_bounds.h"
 
 namespace lipscope {
 namespace {
@@ -48,6 +49,7 @@ class Checker {
     }
     boxes_ = ranges(domain_boxes());
     if (parts_.chain) return check_chain();
+    if (!parts_.computed.empty()) return check_computed();
     const double composed = compose();
     if (!(composed <= *parts_.upper)) {
       reject("the gains compose to {}, above the claimed upper bound {}", composed, *parts_.upper);
@@ -55,20 +57,30 @@ class Checker {
   }
 
   void check_chain() const {
-    constexpr Index kMost = 60'000;
     const NormPair& norms = parts_.statement.norms;
     const bool scalar = element_count(graph_.value(graph_.outputs()[0]).type.shape) == 1;
     if (norms.in != Norm(2) || (norms.out != Norm(2) && !scalar))
       reject("multipliers prove constants from l2 to l2 only");
-    std::string reason;
-    const auto network = as_sdp_network(
-        graph_, [&](ValueId id) -> const Box& { return boxes_[id.index]; }, kMost, reason);
-    if (!network) reject("multipliers for another kind of network: {}", reason);
-    if (!proves(*network, parts_.chain->multipliers, parts_.chain->rho))
+    const SdpNetwork network = network_of_graph();
+    if (!proves(network, parts_.chain->multipliers, parts_.chain->rho))
       reject("the multipliers do not prove rho = {}", parts_.chain->rho);
-    const double proved = constant_up(*network, parts_.chain->rho);
+    const double proved = constant_up(network, parts_.chain->rho);
     if (!(proved <= *parts_.upper))
       reject("rho gives {}, above the claimed upper bound {}", proved, *parts_.upper);
+  }
+
+  void check_computed() const {
+    const NetworkBound* bound = find_network_bound(parts_.computed);
+    if (bound == nullptr) reject("there is no bound '{}'", parts_.computed);
+    const SdpNetwork network = network_of_graph();
+    const NormPair& norms = parts_.statement.norms;
+    if (const std::string reason = bound->unsupported(network, norms); !reason.empty())
+      reject("{}: {}", parts_.computed, reason);
+    const double proved = bound->upper(network, norms, {});
+    if (!(proved <= *parts_.upper)) {
+      reject("{} gives {}, above the claimed upper bound {}", parts_.computed, proved,
+             *parts_.upper);
+    }
   }
 
   void check_lower() const {
@@ -99,6 +111,15 @@ class Checker {
   }
 
  private:
+  SdpNetwork network_of_graph() const {
+    constexpr Index kMost = 60'000;
+    std::string reason;
+    auto network = as_sdp_network(
+        graph_, [&](ValueId id) -> const Box& { return boxes_[id.index]; }, kMost, reason);
+    if (!network) reject("a proof for another kind of network: {}", reason);
+    return *std::move(network);
+  }
+
   using Key = std::tuple<std::string, Index, double, double>;
 
   std::size_t input_entries() const {

@@ -107,6 +107,8 @@ TEST(Checker, RejectsAThousandFalseCertificates) {
     switch (rng() % 4) {
       case 0: {
         double& value = c.certificate["claim"]["upper"]["value"].get_ref<double&>();
+        // Less room than the claim of a computed bound has.
+        if (c.certificate["proof"][0]["kind"] == "network") value /= 1 + 0x1p-20;
         value *= factor;
         break;
       }

@@ -133,6 +133,8 @@ CertificateParts read_certificate(const Json& document) try {
       parts.chain->rho = number(step.at("rho"));
       for (const Json& list : step.at("multipliers"))
         parts.chain->multipliers.push_back(numbers(list));
+    } else if (kind == "network") {
+      parts.computed = step.at("bound").get<std::string>();
     } else if (kind == "quotient") {
       parts.witness = Witness{numbers(step.at("x")), numbers(step.at("y"))};
     } else {
@@ -160,6 +162,8 @@ std::string write_certificate(const Statement& statement, const Answer& answer) 
     proof.push_back({{"kind", "lipsdp"},
                      {"rho", answer.chain->rho},
                      {"multipliers", answer.chain->multipliers}});
+  } else if (!answer.computed.empty()) {
+    proof.push_back({{"kind", "network"}, {"bound", answer.computed}});
   } else {
     Json gains = Json::array();
     for (const GainClaim& gain : answer.gains) {

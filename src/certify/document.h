@@ -15,6 +15,7 @@ struct CertificateParts {
   std::optional<double> lower, upper;
   std::vector<GainClaim> gains;
   std::optional<ChainProof> chain;
+  std::string computed;
   std::optional<Witness> witness;
 };
 

@@ -10,6 +10,7 @@
 #include "estimate/lipsdp_solver.h"
 #include "estimate/quotient.h"
 #include "estimate/sdp_query.h"
+#include "linalg/operator_norm.h"
 #include "lipscope/select.h"
 #include "tests/support/graph_maker.h"
 
@@ -104,6 +105,33 @@ inline double lipsdp_dual(const SdpNetwork& network) {
         return proves(network, guess.multipliers, guess.rho);
       });
   return std::ldexp(std::sqrt(dual), network.exponent);
+}
+
+// The product of the norms of the maps and of the largest slopes.
+inline double product_of_layers(const SdpNetwork& network) {
+  double product = std::ldexp(1.0, network.exponent);
+  for (const SdpNode& node : network.nodes) {
+    for (const SdpNode::Edge& edge : node.edges) {
+      std::vector<Index> row, col;
+      for (Index i = 0; i < edge.map.rows; ++i) {
+        edge.map.for_row(i, [&](Index j, std::size_t) {
+          row.push_back(i);
+          col.push_back(j);
+        });
+      }
+      const SparseView map{edge.map.rows, edge.map.cols, row, col, edge.map.weights};
+      product *= sparse_norm(map, parse_norms("2")).upper;
+    }
+    double slope = node.slopes.empty() ? 1 : 0;
+    for (const Interval& s : node.slopes) slope = std::max(slope, magnitude(s));
+    product *= slope;
+  }
+  return product;
+}
+
+inline bool is_chain(const SdpNetwork& network) {
+  return std::ranges::all_of(network.nodes,
+                             [](const SdpNode& node) { return node.edges.size() < 2; });
 }
 
 // Dense layers with ReLU between them. Each matrix by rows of its inputs.

@@ -26,7 +26,7 @@ double ascend(const Graph& graph, const std::string& norm = "2", Domain domain =
   if (!bound) return 0;
   EXPECT_TRUE(in_domain(query.domain, answer.witness->x));
   EXPECT_TRUE(in_domain(query.domain, answer.witness->y));
-  EXPECT_EQ(proved_quotient(query, *answer.witness), bound->value);
+  EXPECT_GE(proved_quotient(query, *answer.witness), bound->value);
   return bound->value;
 }
 

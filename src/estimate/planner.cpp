@@ -134,6 +134,7 @@ class Plan {
     if (proved && (!held || bound.value < held->value)) {
       answer_.gains = std::move(evidence.gains);
       answer_.chain = std::move(evidence.chain);
+      answer_.computed = std::move(evidence.computed);
     }
     bracket.add_upper(bound);
   }

@@ -87,23 +87,29 @@ std::optional<RowMatrix> SdpReader::matrix(const Node& node, std::size_t k, std:
   std::vector<Box> boxes;
   for (const ValueId id : node.inputs) boxes.push_back(box_(id));
   const MatrixQuery query{boxes, static_cast<Index>(k), static_cast<Index>(o)};
-  bool linear = true, finite = true, sharp = true;
+  struct Unfit {
+    const char* why;
+  };
+  bool linear = true;
   const auto list = [&](const VisitEntry& visit) {
     const auto watch = [&](Index i, Index j, double lo, double hi) {
-      finite = finite && std::isfinite(lo) && std::isfinite(hi);
-      sharp = sharp && hi - lo <= 1e-6 * std::fabs(lo);
-      if (finite) visit(i, j, lo, hi);
+      if (!std::isfinite(lo) || !std::isfinite(hi)) throw Unfit{"weights that are not finite"};
+      if (several && !(hi - lo <= 1e-6 * std::fabs(lo)))
+        throw Unfit{"a product of values that move"};
+      visit(i, j, lo, hi);
     };
     linear = linear && node.op->matrix(query, watch);
   };
-  RowMatrix map = collect_rows(entries(node.outputs[o]), entries(node.inputs[k]), list);
+  RowMatrix map;
+  try {
+    map = collect_rows(entries(node.outputs[o]), entries(node.inputs[k]), list);
+  } catch (const Unfit& unfit) {
+    refuse(node, unfit.why);
+    return std::nullopt;
+  }
   if (!linear) {
     refuse(node, fmt::format("operator {} is neither affine nor a function of single entries",
                              node.op->name()));
-    return std::nullopt;
-  }
-  if (!finite || (several && !sharp)) {
-    refuse(node, finite ? "a product of values that move" : "weights that are not finite");
     return std::nullopt;
   }
   return map;
@@ -111,7 +117,7 @@ std::optional<RowMatrix> SdpReader::matrix(const Node& node, std::size_t k, std:
 
 bool SdpReader::add_through(const Node& node, const RowMatrix& map, const SdpTerms& terms,
                             SdpTerms& result) {
-  constexpr double kMostProducts = 3e8;
+  constexpr double kMostProducts = 3e7;
   for (const SdpTerm& term : terms) {
     if (term.map && product_cost(map, *term.map) > kMostProducts)
       return refuse(node, "affine maps behind one another that are too large to multiply");

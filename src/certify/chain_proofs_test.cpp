@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Certificates of the bounds that follow from a network of affine maps and slopes.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "certify/document.h"
+#include "lipscope/certificate.h"
+#include "tests/support/model_writer.h"
+
+namespace lipscope {
+namespace {
+
+using testing_support::ModelWriter;
+
+OnnxModel chain_model() {
+  ModelWriter w;
+  w.input("x", {-1, 3});
+  w.weight("A", {3, 4}, {1, -2, 0.5F, 3, 0.25F, 1, -1, 0, 2, 2, 1, -0.5F});
+  w.weight("B", {4, 3}, {1, 0.5F, -1, 2, 0.75F, 0, 1, 1, -0.5F, 0.25F, -1, 2});
+  w.weight("C", {3, 2}, {1, -1, 0.5F, 1, 2, 0.25F});
+  w.node("MatMul", {"x", "A"}, {"u"}, "first");
+  w.node("Relu", {"u"}, {"v"}, "relu");
+  w.node("MatMul", {"v", "B"}, {"w"}, "second");
+  w.node("Tanh", {"w"}, {"z"}, "tanh");
+  w.node("MatMul", {"z", "C"}, {"y"}, "third");
+  w.output("y");
+  return w.read();
+}
+
+Json certificate_of(const OnnxModel& model, const std::string& method, const std::string& norm) {
+  const Selected selected = select(model.graph(), {});
+  const Query query{&selected.graph, parse_norms(norm), {}};
+  const Answer answer = find_bracket(query, {.methods = {method, "jacobian-ascent"}}, {});
+  return Json::parse(write_certificate({.model_sha256 = model.sha256(),
+                                        .selection = {},
+                                        .from = "",
+                                        .norms = query.norms,
+                                        .domain = {}},
+                                       answer));
+}
+
+CheckResult check_resealed(const OnnxModel& model, Json certificate) {
+  certificate["sha256"] = certificate_digest(certificate);
+  return check_certificate(model, to_text(certificate));
+}
+
+const std::pair<const char*, const char*> kCases[] = {
+    {"eclipse-fast", "2"},       {"loop-transform", "2"}, {"loop-transform", "inf"},
+    {"loop-transform", "1:inf"}, {"loop-transform", "1"},
+};
+
+TEST(ChainProofs, AreAccepted) {
+  const OnnxModel model = chain_model();
+  for (const auto& [method, norm] : kCases) {
+    const Json certificate = certificate_of(model, method, norm);
+    EXPECT_EQ(certificate["claim"]["upper"]["method"], method);
+    const CheckResult result = check_resealed(model, certificate);
+    EXPECT_TRUE(result.valid) << method << " " << norm << ": " << result.reason;
+  }
+}
+
+TEST(ChainProofs, AreRejectedWhenTheClaimIsLower) {
+  const OnnxModel model = chain_model();
+  for (const auto& [method, norm] : kCases) {
+    const Json whole = certificate_of(model, method, norm);
+    for (const double factor : {1 - 1e-5, 0.99, 0.5, 0.0, -1.0}) {
+      Json changed = whole;
+      Json& value = changed["claim"]["upper"]["value"];
+      value = value.get<double>() * factor;
+      Json& proof = changed["proof"][0];
+      if (proof["kind"] == "lipsdp") proof["rho"] = proof["rho"].get<double>() * factor * factor;
+      EXPECT_FALSE(check_resealed(model, changed).valid) << method << " " << norm << " " << factor;
+    }
+  }
+}
+
+TEST(ChainProofs, AreRejectedForAnotherQuestion) {
+  const OnnxModel model = chain_model();
+  const Json whole = certificate_of(model, "loop-transform", "2");
+  Json wider = whole;  // the constant from linf is larger
+  wider["query"]["norm_in"] = "inf";
+  EXPECT_FALSE(check_resealed(model, wider).valid);
+  for (const char* name : {"", "magic", "lipsdp", "loop_transform"}) {
+    Json other = whole;
+    other["proof"][0]["bound"] = name;
+    EXPECT_FALSE(check_resealed(model, other).valid) << name;
+  }
+  Json odd = whole;
+  odd["proof"][0]["bound"] = 7;
+  EXPECT_ANY_THROW((void)check_resealed(model, odd));
+  Json other_model = whole;
+  other_model["model"]["sha256"] = std::string(64, '0');
+  EXPECT_FALSE(check_resealed(model, other_model).valid);
+}
+
+}  // namespace
+}  // namespace lipscope

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "estimate/computed_bound.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "base/check.h"
+#include "estimate/sdp_query.h"
+#include "sdp/network_bounds.h"
+
+namespace lipscope {
+
+void report_network_bound(const MethodRun& run, std::string_view name, double share_of_time) {
+  constexpr double kPerSecond = 5e9;  // multiplications
+  const NetworkBound* bound = find_network_bound(name);
+  LIPSCOPE_CHECK(bound != nullptr);
+  std::string reason;
+  const auto network = sdp_network_of(run.query, reason);
+  if (!network) return run.decline(reason);
+  const NormPair& norms = run.query.norms;
+  if (reason = bound->unsupported(*network, norms); !reason.empty()) return run.decline(reason);
+  const double seconds = bound->cost(*network, norms) / kPerSecond;
+  const double left =
+      std::chrono::duration<double>(run.deadline - std::chrono::steady_clock::now()).count();
+  if (seconds > share_of_time * left) {
+    return run.decline(fmt::format(
+        "no quick answer: about {:.1f} s of the {:.0f} s left; see --time", seconds, left));
+  }
+  const double upper = claim_of(bound->upper(*network, norms, [&] { return run.should_stop(); }));
+  if (!std::isfinite(upper)) {
+    return run.decline(run.should_stop() ? "stopped" : "the bound is above the largest double");
+  }
+  run.report({upper, Guarantee::kProved, std::string(name)}, {.computed = std::string(name)});
+}
+
+}  // namespace lipscope
