@@ -76,11 +76,12 @@ void LipsdpDual::apply(std::size_t node, std::size_t edge, const Block& from, Bl
     std::vector<float> y(to.size());
     const float* weights = rough_[node][edge].data();
     constexpr Index kOperations = Index{1} << 24;
-    parallel_for(rows, std::max<Index>(16, kOperations / (inner * rank_ + 1)), [&](Index begin, Index end) {
-      gemm(end - begin, rank_, inner, 1.0F,
-           {weights + (adjoint ? begin : begin * map.cols), map.cols, adjoint}, {x.data(), rank_},
-           0.0F, y.data() + begin * rank_, rank_);
-    });
+    parallel_for(rows, std::max<Index>(16, kOperations / (inner * rank_ + 1)),
+                 [&](Index begin, Index end) {
+                   gemm(end - begin, rank_, inner, 1.0F,
+                        {weights + (adjoint ? begin : begin * map.cols), map.cols, adjoint},
+                        {x.data(), rank_}, 0.0F, y.data() + begin * rank_, rank_);
+                 });
     for (std::size_t i = 0; i < y.size(); ++i) to[i] += size * static_cast<double>(y[i]);
   }
 }
