@@ -78,10 +78,12 @@ struct GainClaim {
   double value = 0;
 };
 
-// Multipliers that prove the semidefinite bound of a chain [global-1].
+// Multipliers that prove the semidefinite bound [global-1] of the map to a value; the gains beside
+// it lead from there to the output.
 struct ChainProof {
   double rho = 0;
   std::vector<std::vector<double>> multipliers;  // by activation, by entry
+  std::string at = {};                           // name of the value; empty: the output
 };
 
 // What makes a bound more than a number.
@@ -107,7 +109,7 @@ struct Answer {
   Bracket bracket;
   Outcome outcome = Outcome::kFinished;
   std::optional<Witness> witness;   // of the best proved lower bound
-  std::vector<GainClaim> gains;     // of the best proved upper bound, or
+  std::vector<GainClaim> gains;     // of the best proved upper bound,
   std::optional<ChainProof> chain;  // its multipliers, or
   std::string computed;             // the name under which the checker computes it
   std::string no_bound;             // where and why there is no finite upper bound

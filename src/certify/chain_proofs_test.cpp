@@ -48,7 +48,7 @@ CheckResult check_resealed(const OnnxModel& model, Json certificate) {
 
 const std::pair<const char*, const char*> kCases[] = {
     {"eclipse-fast", "2"},       {"loop-transform", "2"}, {"loop-transform", "inf"},
-    {"loop-transform", "1:inf"}, {"loop-transform", "1"},
+    {"loop-transform", "1:inf"}, {"loop-transform", "1"}, {"seqlip", "2"},
 };
 
 TEST(ChainProofs, AreAccepted) {

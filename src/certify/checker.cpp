@@ -56,15 +56,21 @@ class Checker {
     }
   }
 
-  void check_chain() const {
+  void check_chain() {
+    const ChainProof& chain = *parts_.chain;
     const NormPair& norms = parts_.statement.norms;
-    const bool scalar = element_count(graph_.value(graph_.outputs()[0]).type.shape) == 1;
-    if (norms.in != Norm(2) || (norms.out != Norm(2) && !scalar))
+    const ValueId end = chain.at.empty() ? graph_.outputs()[0] : value_named(chain.at);
+    const bool scalar = element_count(graph_.value(end).type.shape) == 1;
+    if (norms.in != Norm(2) || (chain.at.empty() && norms.out != Norm(2) && !scalar))
       reject("multipliers prove constants from l2 to l2 only");
-    const SdpNetwork network = network_of_graph();
-    if (!proves(network, parts_.chain->multipliers, parts_.chain->rho))
-      reject("the multipliers do not prove rho = {}", parts_.chain->rho);
-    const double proved = constant_up(network, parts_.chain->rho);
+    const SdpNetwork network = network_of_graph(end);
+    if (!proves(network, chain.multipliers, chain.rho))
+      reject("the multipliers do not prove rho = {}", chain.rho);
+    double proved = constant_up(network, chain.rho);
+    if (!chain.at.empty()) {
+      known_ = {end, proved};
+      proved = compose();
+    }
     if (!(proved <= *parts_.upper))
       reject("rho gives {}, above the claimed upper bound {}", proved, *parts_.upper);
   }
@@ -72,7 +78,7 @@ class Checker {
   void check_computed() const {
     const NetworkBound* bound = find_network_bound(parts_.computed);
     if (bound == nullptr) reject("there is no bound '{}'", parts_.computed);
-    const SdpNetwork network = network_of_graph();
+    const SdpNetwork network = network_of_graph(graph_.outputs()[0]);
     const NormPair& norms = parts_.statement.norms;
     if (const std::string reason = bound->unsupported(network, norms); !reason.empty())
       reject("{}: {}", parts_.computed, reason);
@@ -111,11 +117,20 @@ class Checker {
   }
 
  private:
-  SdpNetwork network_of_graph() const {
+  ValueId value_named(const std::string& name) const {
+    for (const Node& node : graph_.nodes()) {
+      for (const ValueId id : node.outputs) {
+        if (graph_.value(id).name == name) return id;
+      }
+    }
+    reject("there is no value '{}'", name);
+  }
+
+  SdpNetwork network_of_graph(ValueId end) const {
     constexpr Index kMost = 60'000;
     std::string reason;
     auto network = as_sdp_network(
-        graph_, [&](ValueId id) -> const Box& { return boxes_[id.index]; }, kMost, reason);
+        graph_, [&](ValueId id) -> const Box& { return boxes_[id.index]; }, kMost, reason, end);
     if (!network) reject("a proof for another kind of network: {}", reason);
     return *std::move(network);
   }
@@ -251,6 +266,11 @@ class Checker {
       for (const ValueId id : node.outputs) in[id.index] = out[id.index] = kInf;
       in[node.outputs[0].index] = disjoint ? pnorm_up(in_parts, in_norm.p()) : sum_up(in_parts);
       out[node.outputs[0].index] = disjoint ? pnorm_up(out_parts, out_norm.p()) : sum_up(out_parts);
+      for (const ValueId id : node.outputs) {
+        if (!known_ || known_->first != id) continue;
+        in[id.index] = std::min(in[id.index], known_->second);
+        if (in_norm == out_norm) out[id.index] = in[id.index];
+      }
     }
     return out[graph_.outputs()[0].index];
   }
@@ -302,6 +322,7 @@ class Checker {
   const Graph& graph_;
   const CertificateParts& parts_;
   std::map<Key, double> claimed_;
+  std::optional<std::pair<ValueId, double>> known_;  // a constant in the input norm
   Boxes boxes_;
 };
 

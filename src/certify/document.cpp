@@ -133,6 +133,7 @@ CertificateParts read_certificate(const Json& document) try {
       parts.chain->rho = number(step.at("rho"));
       for (const Json& list : step.at("multipliers"))
         parts.chain->multipliers.push_back(numbers(list));
+      if (step.contains("at")) parts.chain->at = step["at"].get<std::string>();
     } else if (kind == "network") {
       parts.computed = step.at("bound").get<std::string>();
     } else if (kind == "quotient") {
@@ -162,9 +163,11 @@ std::string write_certificate(const Statement& statement, const Answer& answer) 
     proof.push_back({{"kind", "lipsdp"},
                      {"rho", answer.chain->rho},
                      {"multipliers", answer.chain->multipliers}});
+    if (!answer.chain->at.empty()) proof.back()["at"] = answer.chain->at;
   } else if (!answer.computed.empty()) {
     proof.push_back({{"kind", "network"}, {"bound", answer.computed}});
-  } else {
+  }
+  if (answer.computed.empty() && (!answer.chain || !answer.chain->at.empty())) {
     Json gains = Json::array();
     for (const GainClaim& gain : answer.gains) {
       gains.push_back({{"node", gain.node},

@@ -134,6 +134,56 @@ inline bool is_chain(const SdpNetwork& network) {
                              [](const SdpNode& node) { return node.edges.size() < 2; });
 }
 
+// A chain of dense layers with slopes [lo, hi] whose weights are known up to a radius.
+inline SdpNetwork vague_chain(Rng& rng, const std::vector<Index>& sizes, double radius) {
+  SdpNetwork network;
+  for (std::size_t k = 0; k < sizes.size(); ++k) {
+    SdpNode node;
+    node.size = sizes[k];
+    node.depth = static_cast<int>(k);
+    if (k > 0) {
+      const Tensor w = random_tensor(rng, {sizes[k], sizes[k - 1]}, -1, 1);
+      RowMatrix map;
+      map.rows = sizes[k];
+      map.cols = sizes[k - 1];
+      map.weights.assign(w.doubles().begin(), w.doubles().end());
+      map.radius.assign(map.weights.size(), radius);
+      node.edges.push_back({k - 1, std::move(map)});
+      const auto low = static_cast<double>(pick(rng, 3)) / 2 - 0.5;
+      if (k + 1 < sizes.size())
+        node.slopes.assign(static_cast<std::size_t>(sizes[k]), {low, low + 1});
+    }
+    network.nodes.push_back(std::move(node));
+  }
+  return network;
+}
+
+// The norm of the product for some weights and slopes at their ends.
+inline double norm_of_some(const SdpNetwork& chain, const NormPair& norms, Rng& rng) {
+  const Index inputs = chain.nodes[0].size;
+  std::vector<double> product(static_cast<std::size_t>(inputs * inputs));
+  for (Index i = 0; i < inputs; ++i) product[static_cast<std::size_t>(i * (inputs + 1))] = 1;
+  for (std::size_t k = 1; k < chain.nodes.size(); ++k) {
+    const SdpNode& node = chain.nodes[k];
+    const RowMatrix& map = node.edges[0].map;
+    std::vector<double> next(static_cast<std::size_t>(node.size * inputs));
+    for (Index i = 0; i < node.size; ++i) {
+      map.for_row(i, [&](Index j, std::size_t at) {
+        const double w = map.weights[at] + (pick(rng, 2) == 0 ? 1 : -1) * map.radius_at(at);
+        for (Index c = 0; c < inputs; ++c)
+          next[static_cast<std::size_t>(i * inputs + c)] +=
+              w * product[static_cast<std::size_t>(j * inputs + c)];
+      });
+      if (node.slopes.empty()) continue;
+      const Interval slope = node.slopes[static_cast<std::size_t>(i)];
+      const double s = pick(rng, 2) == 0 ? slope.lo : slope.hi;
+      for (Index c = 0; c < inputs; ++c) next[static_cast<std::size_t>(i * inputs + c)] *= s;
+    }
+    product = std::move(next);
+  }
+  return matrix_norm({chain.nodes.back().size, inputs, product.data()}, norms).lower;
+}
+
 // Dense layers with ReLU between them. Each matrix by rows of its inputs.
 inline Graph relu_chain(const std::vector<Tensor>& layers) {
   GraphMaker m;

@@ -22,8 +22,13 @@ struct Constants {
 
 class ForwardPass {
  public:
-  ForwardPass(const Graph& graph, const NormPair& norms, const GainSource& gain)
-      : graph_(graph), norms_(norms), gain_(gain), constants_(graph.values().size()) {}
+  ForwardPass(const Graph& graph, const NormPair& norms, const GainSource& gain,
+              const KnownConstant* known)
+      : graph_(graph),
+        norms_(norms),
+        gain_(gain),
+        known_(known),
+        constants_(graph.values().size()) {}
 
   Composition run() {
     start();
@@ -100,7 +105,11 @@ class ForwardPass {
     total.out = disjoint ? pnorm_up(out, norms_.out.p()) : sum_up(out);
     // Gains are those of output 0; a further output has none of its own.
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
-      constants_[node.outputs[i].index] = i == 0 ? total : Constants{kInf, kInf};
+      Constants& made = constants_[node.outputs[i].index];
+      made = i == 0 ? total : Constants{kInf, kInf};
+      if (known_ == nullptr || known_->value != node.outputs[i]) continue;
+      made.in = std::min(made.in, known_->constant);
+      if (norms_.in == norms_.out) made.out = made.in;
     }
   }
 
@@ -119,6 +128,7 @@ class ForwardPass {
   const Graph& graph_;
   NormPair norms_;
   const GainSource& gain_;
+  const KnownConstant* known_;
   std::vector<Constants> constants_;
   Composition result_;
 };
@@ -126,7 +136,12 @@ class ForwardPass {
 }  // namespace
 
 Composition compose(const Graph& graph, const NormPair& norms, const GainSource& gain) {
-  return ForwardPass(graph, norms, gain).run();
+  return ForwardPass(graph, norms, gain, nullptr).run();
+}
+
+Composition compose_from(const KnownConstant& known, const Graph& graph, const NormPair& norms,
+                         const GainSource& gain) {
+  return ForwardPass(graph, norms, gain, &known).run();
 }
 
 GainSource operator_gains(const Graph& graph, const Domain& domain,

@@ -26,6 +26,13 @@ struct Composition {
 // output norm where they move disjoint entries.
 [[nodiscard]] Composition compose(const Graph& graph, const NormPair& norms,
                                   const GainSource& gain);
+// The same with a constant of one value known otherwise, in the input norm.
+struct KnownConstant {
+  ValueId value;
+  double constant;
+};
+[[nodiscard]] Composition compose_from(const KnownConstant& known, const Graph& graph,
+                                       const NormPair& norms, const GainSource& gain);
 
 // Gains asked of the operators, over the boxes that interval propagation finds for the domain.
 // Borrows the graph. `memory` may be null. `quick`: see GainQuery.

@@ -102,6 +102,21 @@ TEST(LoopTransform, AboveEveryPattern) {
   }
 }
 
+TEST(LoopTransform, HoldsForAllWeightsWithinTheirRadii) {
+  Rng rng(57);
+  for (int trial = 0; trial < 300; ++trial) {
+    const double radius = std::pow(10.0, -static_cast<double>(pick(rng, 4)));
+    const SdpNetwork chain = vague_chain(
+        rng, {1 + pick(rng, 4), 1 + pick(rng, 3), 1 + pick(rng, 3), 1 + pick(rng, 3)}, radius);
+    for (const char* name : {"2", "1", "inf", "3"}) {
+      const NormPair norms = parse_norms(name);
+      const double bound = loop_transform_up(chain, norms);
+      for (int some = 0; some < 50; ++some)
+        EXPECT_GE(bound, norm_of_some(chain, norms, rng) * (1 - 1e-12)) << name;
+    }
+  }
+}
+
 TEST(LoopTransform, ExtremeNetworks) {
   const Graph dead = relu_chain({matrix(2, 2, {1, 0, 2, 0}), matrix(2, 1, {0, 3})});
   EXPECT_EQ(bound_of(dead, "2"), 0);

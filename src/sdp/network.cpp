@@ -14,15 +14,32 @@
 
 namespace lipscope {
 
-std::optional<SdpNetwork> SdpReader::read() {
+namespace {
+
+// Nodes the value is made of.
+std::vector<bool> makers(const Graph& graph, ValueId value) {
+  std::vector<bool> needed(graph.values().size()), made_of(graph.nodes().size());
+  needed[value.index] = true;
+  for (std::size_t n = graph.nodes().size(); n-- > 0;) {
+    const Node& node = graph.nodes()[n];
+    made_of[n] = std::ranges::any_of(node.outputs, [&](ValueId id) { return needed[id.index]; });
+    for (const ValueId id : node.inputs) needed[id.index] = needed[id.index] || made_of[n];
+  }
+  return made_of;
+}
+
+}  // namespace
+
+std::optional<SdpNetwork> SdpReader::read(std::optional<ValueId> target) {
   if (graph_.inputs().size() != 1) return no("several inputs");
   const ValueId input = graph_.inputs()[0];
   append(entries(input), {}, {});
   values_[input.index] = {{0, std::nullopt}};
-  for (const Node& node : graph_.nodes()) {
-    if (!add(node)) return std::nullopt;
+  const ValueId output = target.value_or(graph_.outputs()[0]);
+  const std::vector<bool> made_of = makers(graph_, output);
+  for (std::size_t n = 0; n < made_of.size(); ++n) {
+    if (made_of[n] && !add(graph_.nodes()[n])) return std::nullopt;
   }
-  const ValueId output = graph_.outputs()[0];
   if (net_.nodes.size() == 1) return no("one affine layer: its norm says all");
   append(entries(output), {}, terms_of(output));
   return std::move(net_);
@@ -32,7 +49,14 @@ std::optional<SdpNetwork> SdpReader::no(std::string why) {
   reason = std::move(why);
   return std::nullopt;
 }
+std::optional<ValueId> SdpReader::last_fitting() const {
+  if (unfit_ == nullptr || net_.nodes.size() < 2) return std::nullopt;
+  const auto moving = std::ranges::find_if(unfit_->inputs, [&](ValueId id) { return moves(id); });
+  if (moving == unfit_->inputs.end()) return std::nullopt;
+  return *moving;
+}
 bool SdpReader::refuse(const Node& node, const std::string& why) {
+  unfit_ = &node;
   reason = fmt::format("node '{}': {}", node.name, why);
   return false;
 }
@@ -191,12 +215,21 @@ std::optional<SdpNetwork> read_sdp_network(const Graph& graph,
 
 std::optional<SdpNetwork> as_sdp_network(const Graph& graph,
                                          const std::function<const Box&(ValueId)>& box, Index most,
-                                         std::string& reason) {
-  std::optional<SdpNetwork> network = read_sdp_network(graph, box, most, reason);
+                                         std::string& reason, std::optional<ValueId> target) {
+  SdpReader reader(graph, box, most);
+  std::optional<SdpNetwork> network = reader.read(target);
+  reason = std::move(reader.reason);
   if (!network) return std::nullopt;
   drop_dead_entries(*network);
   scale_nodes(*network);
   return network;
+}
+
+std::optional<ValueId> sdp_prefix(const Graph& graph, const std::function<const Box&(ValueId)>& box,
+                                  Index most) {
+  SdpReader reader(graph, box, most);
+  if (reader.read()) return std::nullopt;
+  return reader.last_fitting();
 }
 
 }  // namespace lipscope

@@ -42,10 +42,17 @@ struct SdpNetwork {
 [[nodiscard]] std::optional<SdpNetwork> read_sdp_network(
     const Graph& graph, const std::function<const Box&(ValueId)>& box, Index most,
     std::string& reason);
+// Of the map to `target` where it is given, else to the output.
 // Nothing, and `reason` set, for a graph of another form, with an infinite slope or weight, or with
 // more than `most` entries in all. `box` gives the box of a value.
 [[nodiscard]] std::optional<SdpNetwork> as_sdp_network(
     const Graph& graph, const std::function<const Box&(ValueId)>& box, Index most,
-    std::string& reason);
+    std::string& reason, std::optional<ValueId> target = {});
+
+// For a graph that is no such network: the last value, before the first node that does not fit,
+// whose map is one. Nothing when there is none behind an activation.
+[[nodiscard]] std::optional<ValueId> sdp_prefix(const Graph& graph,
+                                                const std::function<const Box&(ValueId)>& box,
+                                                Index most);
 
 }  // namespace lipscope

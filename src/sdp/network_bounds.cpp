@@ -6,6 +6,7 @@
 
 #include "base/rounding.h"
 #include "sdp/loop_transform.h"
+#include "sdp/seqlip.h"
 
 namespace lipscope {
 namespace {
@@ -14,6 +15,7 @@ std::string any_network(const SdpNetwork&, const NormPair&) { return {}; }
 
 constexpr NetworkBound kBounds[] = {
     {"loop-transform", any_network, loop_transform_up, loop_transform_cost},
+    {"seqlip", why_no_seqlip, seqlip_up, seqlip_cost},
 };
 
 }  // namespace

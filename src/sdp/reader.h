@@ -19,8 +19,10 @@ class SdpReader {
  public:
   SdpReader(const Graph& graph, const std::function<const Box&(ValueId)>& box, Index most)
       : graph_(graph), box_(box), most_(most) {}
-  [[nodiscard]] std::optional<SdpNetwork> read();
+  [[nodiscard]] std::optional<SdpNetwork> read(std::optional<ValueId> target = {});
   std::string reason;
+  // After a refusal: an input, that moves, of the node that did not fit.
+  [[nodiscard]] std::optional<ValueId> last_fitting() const;
 
  private:
   using Windows = std::vector<std::vector<Index>>;
@@ -52,6 +54,7 @@ class SdpReader {
   const std::function<const Box&(ValueId)>& box_;
   Index most_, size_ = 0;
   SdpNetwork net_;
+  const Node* unfit_ = nullptr;
   std::map<std::uint32_t, SdpTerms> values_;  // of values that depend on the input
   // relu(b - a) for operands a, b of a Max or Min.
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::size_t> leads_;
