@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines below and above a function of one variable of which values and slopes are known.
+// Lines below and above a function of one variable of which values and slopes are known
+// [activations-10].
 #include <algorithm>
 #include <array>
 #include <cmath>
