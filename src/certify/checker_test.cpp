@@ -38,7 +38,7 @@ Case solved(const std::string& norm, Domain domain = {}) {
   OnnxModel model = small_net().read();
   const Selected selected = select(model.graph(), {});
   const Query query{&selected.graph, parse_norms(norm), domain};
-  const Answer answer = find_bracket(query, {.time = std::chrono::duration<double>(2)}, {});
+  const Answer answer = find_bracket(query, {.time = std::chrono::duration<double>(0.5)}, {});
   Json certificate = Json::parse(write_certificate({.model_sha256 = model.sha256(),
                                                     .selection = {},
                                                     .from = "",

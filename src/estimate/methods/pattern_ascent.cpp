@@ -5,8 +5,9 @@
 //            with one kink at zero; l2 to l2, or one output in any norm.
 // Gives      lower bound, proved: the difference quotient of two points on a piece, both outputs
 //            enclosed by interval evaluation.
-// Cost       seven tenths of the time that is left: starts guided by a free choice of the pieces,
-//            ascent with smoothed gates, then annealed moves and crossings of single kinks.
+// Cost       seven tenths of the time that is left, less for small networks: starts guided by a
+//            free choice of the pieces, ascent with smoothed gates, then annealed moves and
+//            crossings of single kinks.
 // Certifies  the two points.
 // Theory     docs/theory/composition.md [composition-4], [composition-8].
 #include <algorithm>
@@ -35,8 +36,7 @@ class PatternAscent {
   PatternAscent(const MethodRun& run, const GatedNet& net)
       : run_(run),
         projection_(*run.query.graph, run.query.domain),
-        end_(Clock::now() +
-             std::chrono::duration_cast<Clock::duration>(0.7 * (run.deadline - Clock::now()))) {
+        end_(Clock::now() + time_for(run, net)) {
     const auto project = [this](std::span<double> x) { projection_.apply(x); };
     for (std::uint64_t i = 0; i < kWorkers; ++i)
       workers_.emplace_back(net, run.query.norms, project, run.context.seed + i);
@@ -56,6 +56,13 @@ class PatternAscent {
   static constexpr std::uint64_t kWorkers = 2;
   static Clock::duration seconds(double s) {
     return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(s));
+  }
+  // Small networks have few pieces.
+  static Clock::duration time_for(const MethodRun& run, const GatedNet& net) {
+    const Clock::duration enough = seconds(0.3 + 0.1 * static_cast<double>(net.units()));
+    const auto left =
+        std::chrono::duration_cast<Clock::duration>(0.7 * (run.deadline - Clock::now()));
+    return std::min(enough, left);
   }
   double share() const {
     return std::chrono::duration<double>(Clock::now() - start_) /
