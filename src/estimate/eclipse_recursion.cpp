@@ -32,11 +32,11 @@ Dense identity(Index n) {
   return one;
 }
 
-double top_eigenvalue(Index n, const Dense& symmetric, double tolerance) {
+double top_eigenvalue(Index n, const Dense& symmetric) {
   const auto multiply = [&](const double* x, double* y) {
     gemv(n, n, 1.0, {symmetric.data(), n}, x, 1, 0.0, y, 1);
   };
-  return lanczos(n, multiply, {}, tolerance, 300).value;
+  return lanczos(n, multiply, {}, n <= 1000 ? 1e-10 : 1e-7, 300).value;
 }
 
 // The recursion of [global-5]: Y holds what is known of the nodes that are still needed, block by
@@ -56,10 +56,9 @@ class Recursion {
       if (stop && stop()) return std::nullopt;
       std::map<std::size_t, Dense> reach = reach_of(k);
       Dense p = spread(k, reach);
-      const bool last = k + 1 == nodes_.size();
-      const double top = top_eigenvalue(nodes_[k].size, p, last ? 1e-10 : 1e-6);
+      const double top = top_eigenvalue(nodes_[k].size, p);
       if (!(top > 0) || !std::isfinite(top)) return std::nullopt;
-      if (last) return finished(scales, top);
+      if (k + 1 == nodes_.size()) return finished(scales, top);
       scales.push_back(scales_of(nodes_[k], top));
       if (!pass(k, std::move(reach), std::move(p), scales.back())) return std::nullopt;
     }

@@ -36,6 +36,14 @@ TEST(EclipseFast, LiesBetweenThePatternsAndTheProduct) {
   EXPECT_LE(bound->value, 5.0);
 }
 
+// P = diag(4, 1), S = 8 I, Y = 16 (8 I - P)^-1 = diag(4, 16 / 7): 2 sqrt(16 / 7) where the product
+// says 4.
+TEST(EclipseFast, OneLayerByHand) {
+  const Graph graph = relu_chain({matrix(2, 2, {2, 0, 0, 1}), matrix(2, 2, {1, 0, 0, 2})});
+  const double by_hand = 8 / std::sqrt(7.0);
+  EXPECT_NEAR(eclipse({&graph, parse_norms("2"), {}})->value, by_hand, 1e-6 * by_hand);
+}
+
 TEST(EclipseFast, NoQuotientAboveTheBound) {
   Rng rng(21);
   int solved = 0;
