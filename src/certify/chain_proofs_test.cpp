@@ -2,6 +2,7 @@
 // Certificates of the bounds that follow from a network of affine maps and slopes.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
@@ -93,6 +94,56 @@ TEST(ChainProofs, AreRejectedForAnotherQuestion) {
   Json other_model = whole;
   other_model["model"]["sha256"] = std::string(64, '0');
   EXPECT_FALSE(check_resealed(model, other_model).valid);
+}
+
+// Multipliers for the first part of a network, gains for the rest: (|x|, -|x|), then a softmax.
+OnnxModel model_with_softmax() {
+  ModelWriter w;
+  w.input("x", {-1, 1});
+  w.weight("A", {1, 2}, {1, -1});
+  w.weight("B", {2, 2}, {1, -1, 1, -1});
+  w.node("MatMul", {"x", "A"}, {"u"}, "first");
+  w.node("Relu", {"u"}, {"v"}, "relu");
+  w.node("MatMul", {"v", "B"}, {"w"}, "second");
+  w.node("Softmax", {"w"}, {"y"}, "softmax");
+  w.output("y");
+  return w.read();
+}
+
+TEST(PrefixProof, IsExactWhereThePartsAre) {
+  const OnnxModel model = model_with_softmax();
+  const Json certificate = certificate_of(model, "lipsdp", "2");
+  EXPECT_EQ(certificate["proof"][0]["at"], "w");
+  const double root = std::sqrt(2.0) / 2;  // (|x|, -|x|) has slope sqrt(2), softmax 1/2
+  EXPECT_GE(certificate["claim"]["upper"]["value"].get<double>(), root);
+  EXPECT_LE(certificate["claim"]["upper"]["value"].get<double>(), root * 1.001);
+  EXPECT_TRUE(check_resealed(model, certificate).valid);
+  const CheckResult other = check_resealed(model, certificate_of(model, "lipsdp", "2:inf"));
+  EXPECT_TRUE(other.valid) << other.reason;
+}
+
+TEST(PrefixProof, IsRejectedWhenAPartIsFalse) {
+  const OnnxModel model = model_with_softmax();
+  const Json good = certificate_of(model, "lipsdp", "2");
+  Json changed = good;
+  changed["claim"]["upper"]["value"] = 0.999 * good["claim"]["upper"]["value"].get<double>();
+  EXPECT_FALSE(check_resealed(model, changed).valid);
+  changed = good;
+  changed["proof"][0]["rho"] = 0.9 * good["proof"][0]["rho"].get<double>();
+  EXPECT_FALSE(check_resealed(model, changed).valid);
+  for (const char* at : {"v", "u", "y", "nothing"}) {
+    changed = good;
+    changed["proof"][0]["at"] = at;
+    EXPECT_FALSE(check_resealed(model, changed).valid) << at;
+  }
+  changed = good;
+  changed["proof"][0].erase("at");
+  EXPECT_FALSE(check_resealed(model, changed).valid);
+  changed = good;
+  for (Json& gain : changed["proof"][1]["gains"]) {
+    if (gain["node"] == "softmax") gain["value"] = 0.49;
+  }
+  EXPECT_FALSE(check_resealed(model, changed).valid);
 }
 
 }  // namespace

@@ -160,6 +160,17 @@ TEST_F(MergeAffine, ConvolutionsWithoutPaddingCompose) {
   EXPECT_EQ(ops(merged), "Conv ");
 }
 
+TEST_F(MergeAffine, ConvolutionsBehindAnyPaddingCompose) {
+  for (const std::string mode : {"constant", "reflect", "edge", "wrap"}) {
+    m = {};
+    ValueId x = m.input({1, 2, 7, 6});
+    x = m.add("Pad", {x, m.integers({0, 0, 1, 2, 0, 0, 1, 0})}, {{"mode", mode}}, 19);
+    x = m.add("Conv", {x, random({3, 2, 3, 3}), random({3})}, {{"strides", Ints{1, 2}}});
+    x = m.add("Conv", {x, random({2, 3, 2, 2}), random({2})});
+    EXPECT_EQ(ops(merge(x)), mode == "constant" ? "Conv " : "PaddedConv ") << mode;
+  }
+}
+
 // At the edges the second convolution reads zeros where the first one would have gone on.
 TEST_F(MergeAffine, PaddedConvolutionsComposeAsMatrices) {
   ValueId x = m.input({1, 2, 5, 4});
