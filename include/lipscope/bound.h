@@ -86,12 +86,42 @@ struct ChainProof {
   std::string at = {};                           // name of the value; empty: the output
 };
 
+// A unit of a network read as a chain of layers: its layer and its place there.
+struct UnitId {
+  std::size_t layer = 0, place = 0;
+  friend bool operator==(const UnitId&, const UnitId&) = default;
+};
+
+// A proof by cases [pieces-5]: each split is by the value before a unit, each leaf has a bound that
+// its multipliers prove, or no inner point.
+struct CaseTree {
+  // Non-negative weights, not all zero, with which the signed values before the units add up to
+  // nothing: then they cannot all be positive. `constant`: so does a positive constant.
+  struct Empty {
+    std::vector<UnitId> units;
+    std::vector<double> weights;
+    bool constant = false;
+  };
+  struct Node {
+    std::optional<UnitId> split;
+    double at = 0;                                 // where the value before the unit is split
+    std::array<std::size_t, 2> children = {0, 0};  // below, above
+    Empty empty;
+    std::vector<double> multipliers;  // of units without a sign, in their order
+  };
+  std::vector<Node> nodes;  // the first ones are roots: one per part of the Jacobian
+  // By part: numbers per input for bounds of l1 norms by weighted l2 ones; empty where there are
+  // none.
+  std::vector<std::vector<double>> input_weights;
+};
+
 // What makes a bound more than a number.
 struct Evidence {
   std::optional<Witness> witness = {};
   std::vector<GainClaim> gains = {};
   std::optional<ChainProof> chain = {};
-  std::string computed = {};       // name of a bound that follows from the network alone
+  std::string computed = {};  // name of a bound that follows from the network alone
+  std::shared_ptr<const CaseTree> cases = {};
   std::optional<double> gap = {};  // relative distance to the best the method could do
 };
 
@@ -111,8 +141,9 @@ struct Answer {
   std::optional<Witness> witness;   // of the best proved lower bound
   std::vector<GainClaim> gains;     // of the best proved upper bound,
   std::optional<ChainProof> chain;  // its multipliers, or
-  std::string computed;             // the name under which the checker computes it
-  std::string no_bound;             // where and why there is no finite upper bound
+  std::string computed;             // the name under which the checker computes it, or
+  std::shared_ptr<const CaseTree> cases;
+  std::string no_bound;  // where and why there is no finite upper bound
   std::vector<MethodReport> methods;
   double seconds = 0;
 };

@@ -14,6 +14,9 @@
 #include "certify/document.h"
 #include "linalg/operator_norm.h"
 #include "lipscope/error.h"
+#include "pieces/bounded_region.h"
+#include "pieces/cone_region.h"
+#include "pieces/search.h"
 #include "sdp/lmi.h"
 #include "sdp/network_bounds.h"
 
@@ -50,6 +53,7 @@ class Checker {
     boxes_ = ranges(domain_boxes());
     if (parts_.chain) return check_chain();
     if (!parts_.computed.empty()) return check_computed();
+    if (parts_.cases) return check_cases();
     const double composed = compose();
     if (!(composed <= *parts_.upper)) {
       reject("the gains compose to {}, above the claimed upper bound {}", composed, *parts_.upper);
@@ -87,6 +91,29 @@ class Checker {
       reject("{} gives {}, above the claimed upper bound {}", parts_.computed, proved,
              *parts_.upper);
     }
+  }
+
+  double bound_by_cases(const LayeredNet& net, const Parts& parts) const {
+    const Domain& domain = parts_.statement.domain;
+    if (domain.everywhere()) {
+      ConeRegion region(net);
+      return confirmed_bound(net, parts, region, *parts_.cases);
+    }
+    BoundedRegion region(net, domain);
+    if (!region.usable()) reject("values that are not bounded on the domain");
+    return confirmed_bound(net, parts, region, *parts_.cases);
+  }
+
+  void check_cases() const {
+    constexpr Index kMostWeights = 20'000'000;
+    std::string reason;
+    const auto net = as_layered_net(graph_, kMostWeights, reason);
+    if (!net) reject("a proof for another kind of network: {}", reason);
+    const auto parts = parts_of(parts_.statement.norms, net->inputs(), net->outputs());
+    if (!parts) reject("cases prove no bound in these norms");
+    const double proved = bound_by_cases(*net, *parts);
+    if (!(proved <= *parts_.upper))
+      reject("the cases prove {}, above the claimed upper bound {}", proved, *parts_.upper);
   }
 
   void check_lower() const {

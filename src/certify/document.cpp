@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/sha256.h"
+#include "certify/cases_json.h"
 #include "lipscope/error.h"
 
 namespace lipscope {
@@ -136,6 +137,8 @@ CertificateParts read_certificate(const Json& document) try {
       if (step.contains("at")) parts.chain->at = step["at"].get<std::string>();
     } else if (kind == "network") {
       parts.computed = step.at("bound").get<std::string>();
+    } else if (kind == "cases") {
+      parts.cases = cases_from_json(step);
     } else if (kind == "quotient") {
       parts.witness = Witness{numbers(step.at("x")), numbers(step.at("y"))};
     } else {
@@ -166,8 +169,11 @@ std::string write_certificate(const Statement& statement, const Answer& answer) 
     if (!answer.chain->at.empty()) proof.back()["at"] = answer.chain->at;
   } else if (!answer.computed.empty()) {
     proof.push_back({{"kind", "network"}, {"bound", answer.computed}});
+  } else if (answer.cases) {
+    proof.push_back(cases_to_json(*answer.cases));
+    proof.back()["kind"] = "cases";
   }
-  if (answer.computed.empty() && (!answer.chain || !answer.chain->at.empty())) {
+  if (answer.computed.empty() && !answer.cases && (!answer.chain || !answer.chain->at.empty())) {
     Json gains = Json::array();
     for (const GainClaim& gain : answer.gains) {
       gains.push_back({{"node", gain.node},

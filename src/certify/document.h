@@ -16,6 +16,7 @@ struct CertificateParts {
   std::vector<GainClaim> gains;
   std::optional<ChainProof> chain;
   std::string computed;
+  std::optional<CaseTree> cases;
   std::optional<Witness> witness;
 };
 

@@ -19,6 +19,8 @@ struct MethodRun {
   std::chrono::steady_clock::time_point deadline;
   // Adds what was found so far.
   std::function<void(Bound, Evidence)> report;
+  // A proved lower bound that a method for upper bounds came across.
+  std::function<void(Bound, Witness)> report_witness;
   // A function without a finite constant: the node and why.
   std::function<void(std::string)> no_bound;
 
@@ -26,6 +28,9 @@ struct MethodRun {
   std::function<void(std::string)> decline;
   // Whether the bracket is as tight as the user wants it.
   std::function<bool()> target_reached;
+  // The best proved lower bound so far, 0 without one.
+  std::function<double()> lower;
+  double target_ratio = 1;
 
   [[nodiscard]] bool should_stop() const {
     return target_reached() || context.stop.stop_requested() ||

@@ -63,6 +63,7 @@ class Plan {
       const Method& method = methods()[i];
       reports[i].skipped = reason_to_skip(method);
       if (reports[i].skipped.empty()) run_one(method, method.run, reports[i]);
+      if (reports[i].bound) reports[i].skipped.clear();  // its first run was enough
     }
     answer_.methods = std::move(reports);
     answer_.outcome = reached_target()                 ? Outcome::kTarget
@@ -110,12 +111,22 @@ class Plan {
                               if (context_.progress)
                                 context_.progress({method.info.id, &answer_.bracket});
                             },
+                        .report_witness =
+                            [&](Bound bound, Witness witness) {
+                              keep(true, bound, {.witness = std::move(witness)});
+                            },
                         .no_bound =
                             [&](std::string why) {
                               if (answer_.no_bound.empty()) answer_.no_bound = std::move(why);
                             },
                         .decline = [&](std::string why) { report.skipped = std::move(why); },
-                        .target_reached = [&] { return reached_target(); }};
+                        .target_reached = [&] { return reached_target(); },
+                        .lower =
+                            [&] {
+                              const auto held = answer_.bracket.lower(Guarantee::kProved);
+                              return held ? held->value : 0;
+                            },
+                        .target_ratio = budget_.target_ratio};
     work(run);
     report.seconds += since(start);
   }
@@ -135,6 +146,7 @@ class Plan {
       answer_.gains = std::move(evidence.gains);
       answer_.chain = std::move(evidence.chain);
       answer_.computed = std::move(evidence.computed);
+      answer_.cases = std::move(evidence.cases);
     }
     bracket.add_upper(bound);
   }

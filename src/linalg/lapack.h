@@ -13,6 +13,8 @@ void dpotrf_(const char* uplo, const int* n, double* a, const int* lda, int* inf
 void dpotri_(const char* uplo, const int* n, double* a, const int* lda, int* info, std::size_t);
 void dpotrs_(const char* uplo, const int* n, const int* rhs, const double* a, const int* lda,
              double* b, const int* ldb, int* info, std::size_t);
+void dtrtri_(const char* uplo, const char* diagonal, const int* n, double* a, const int* lda,
+             int* info, std::size_t, std::size_t);
 void dstev_(const char* job, const int* n, double* d, double* e, double* z, const int* ldz,
             double* work, int* info, std::size_t);
 }

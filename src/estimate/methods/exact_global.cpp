@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// exact-global: upper and lower bound from a search over the linear pieces, in the whole space.
+//
+// Needs      dense, convolutional or residual layers with functions of single entries, small enough
+//            for dense matrices; an input norm of l1, l2 or l-infinity with the output norm
+//            l-infinity (or one output), l1 to l1, l2 or l-infinity, or l2 to l2. Splits units with
+//            one kink at zero (ReLU, LeakyReLU, PReLU, Abs); others get the bound of the root.
+// Gives      upper bound, proved, at any time; exact up to 1e-7 when the search ends. Sets of
+// pieces
+//            that exist nowhere are left out only with a proof. Lower bounds at points inside
+//            pieces, proved.
+// Cost       one bound per set of pieces: cubes of the layer sizes. Some dozen units take
+//            milliseconds to minutes; the time grows exponentially with their number. A quick try
+//            first for small networks, then half of the time left, a quarter where units
+//            are many.
+// Certifies  the tree of splits, multipliers of its leaves, weights that prove leaves empty.
+// Theory     docs/theory/pieces.md.
+#include "estimate/piece_run.h"
+#include "pieces/cone_region.h"
+
+namespace lipscope {
+namespace {
+
+std::string unsupported(const Query& query) {
+  if (!query.domain.everywhere()) return "the domain is not the whole space";
+  return why_no_pieces(query);
+}
+
+std::unique_ptr<Region> make_region(const LayeredNet& net, const Domain&, std::string&) {
+  return std::make_unique<ConeRegion>(net);
+}
+
+void run(const MethodRun& run) {
+  search_pieces(run, {.name = "exact-global",
+                      .share = 0.5,
+                      .most_weights = kMostPieceWeights,
+                      .make_region = make_region});
+}
+void run_first(const MethodRun& run) {
+  search_pieces(run, {.name = "exact-global",
+                      .share = 0.1,
+                      .most_seconds = 0.1,
+                      .most_weights = 20'000,
+                      .make_region = make_region});
+}
+
+}  // namespace
+
+std::vector<Method> method_exact_global() {
+  return {{.info = {.id = "exact-global",
+                    .side = "upper",
+                    .summary = "branch and bound over the linear pieces, in the whole space",
+                    .theory = "pieces-5",
+                    .guarantee = Guarantee::kProved},
+           .unsupported = unsupported,
+           .run = run,
+           .run_first = run_first}};
+}
+
+}  // namespace lipscope

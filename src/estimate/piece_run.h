@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The methods that search over linear pieces: exact-global and exact-local.
+#pragma once
+
+#include <memory>
+
+#include "estimate/method.h"
+#include "pieces/region.h"
+
+namespace lipscope {
+
+struct PieceRun {
+  std::string_view name;      // of the method
+  double share = 0.5;         // of the time left; half of it where units are many
+  double most_seconds = 1e9;  // and never more
+  Index most_weights = 0;     // of the network as dense layers
+  // The domain; nothing, and the reason set, where it has no region.
+  std::unique_ptr<Region> (*make_region)(const LayeredNet& net, const Domain& domain,
+                                         std::string& reason);
+};
+
+// Why the query's norms have no such search; empty when they do.
+[[nodiscard]] std::string why_no_pieces(const Query& query);
+
+// Reports bounds of both sides as they get better.
+void search_pieces(const MethodRun& run, const PieceRun& how);
+
+inline constexpr Index kMostPieceWeights = 20'000'000;  // as in certify/checker.cpp
+
+}  // namespace lipscope

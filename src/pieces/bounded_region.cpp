@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pieces/bounded_region.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/rounding.h"
+#include "ops/elementwise.h"
+#include "pieces/widest_point.h"
+
+namespace lipscope {
+
+BoundedRegion::BoundedRegion(const LayeredNet& net, const Domain& domain)
+    : net_(net),
+      domain_(domain, static_cast<std::size_t>(net.inputs())),
+      forward_(net, domain_),
+      usable_(domain_.bounded() && forward_.bounded()) {}
+
+Slopes BoundedRegion::slopes() const {
+  Slopes slopes(net_.hidden());
+  for (std::size_t k = 0; k < slopes.size(); ++k) {
+    const DenseLayer& layer = net_.layers[k];
+    for (std::size_t i = 0; i < layer.slopes.size(); ++i) {
+      const Interval range = forward_.ranges()[k][i];
+      if (std::isnan(layer.below[i])) {
+        const auto found = layer.phi[i]->slopes(range);
+        slopes[k].push_back(found && is_bounded(*found) ? *found : layer.slopes[i]);
+      } else {
+        slopes[k].push_back(range.lo >= 0   ? point(layer.above[i])
+                            : range.hi <= 0 ? point(layer.below[i])
+                                            : layer.slopes[i]);
+      }
+    }
+  }
+  return slopes;
+}
+
+bool BoundedRegion::refutes(const ForwardBounds::Planes& planes,
+                            const std::vector<double>& weights) const {
+  const std::size_t n = domain_.inputs();
+  std::vector<double> sum(n), size(n);
+  double offset = 0;
+  for (std::size_t s = 0; s < weights.size(); ++s) {
+    const double w = weights[s];
+    if (!(w >= 0) || !(w < kMaxDouble)) return false;
+    if (w == 0) continue;
+    for (std::size_t j = 0; j < n; ++j) {
+      const double term = w * planes.weights[s * n + j];
+      sum[j] += term;
+      size[j] += std::fabs(term);
+    }
+    offset = add_up(offset, mul_up(w, planes.offsets[s]));
+  }
+  double error = 0;
+  for (std::size_t j = 0; j < n; ++j) error += size[j] * domain_.size()[j];
+  error =
+      add_up(mul_up(mul_up(error, 1 + gamma_up(n + 4)), gamma_up(weights.size() + 4)), 0x1p-1000);
+  return add_up(add_up(domain_.max_up(sum.data()), offset), error) < 0;
+}
+
+bool BoundedRegion::inside(const ForwardBounds::Planes& planes,
+                           const std::vector<double>& x) const {
+  const std::size_t n = domain_.inputs();
+  for (std::size_t s = 0; s < planes.offsets.size(); ++s) {
+    double value = planes.offsets[s];
+    for (std::size_t j = 0; j < n; ++j) value += planes.weights[s * n + j] * x[j];
+    if (!(value > 0)) return false;
+  }
+  return true;
+}
+
+void BoundedRegion::find_point_or_proof(const Path& path, const std::vector<double>& known,
+                                        bool leaf, View& view) const {
+  const ForwardBounds::Planes planes = forward_.planes_of(path);
+  if (!known.empty() && !leaf && inside(planes, known)) {
+    view.point = known;
+    return;
+  }
+  WidestPoint widest = widest_point({planes.weights, planes.offsets}, domain_.low(), domain_.high(),
+                                    known.empty() ? domain_.middle() : known, leaf);
+  if (widest.slack < 0 && refutes(planes, widest.weights)) {
+    view.empty = true;
+    view.proof.weights = std::move(widest.weights);
+    for (const Side& side : path) view.proof.units.push_back(side.unit);
+    return;
+  }
+  domain_.project(widest.x);
+  view.point = std::move(widest.x);
+}
+
+Region::View BoundedRegion::look(const Path& path, const std::vector<double>& known) {
+  View view;
+  if (!forward_.restrict_to(path)) {
+    view.empty = true;
+    return view;
+  }
+  view.slopes = slopes();
+  const bool leaf = std::ranges::all_of(view.slopes, [](const auto& layer) {
+    return std::ranges::all_of(layer, [](const Interval& s) { return s.lo == s.hi; });
+  });
+  if (path.empty()) {
+    view.point = domain_.middle();
+    domain_.project(view.point);
+  } else {
+    find_point_or_proof(path, known, leaf, view);
+  }
+  return view;
+}
+
+Region::View BoundedRegion::confirm(const Path& path, const CaseTree::Empty& proof) {
+  View view;
+  view.empty = !forward_.restrict_to(path);
+  if (view.empty) return view;
+  if (!proof.weights.empty() && proof.weights.size() == path.size())
+    view.empty = refutes(forward_.planes_of(path), proof.weights);
+  view.slopes = slopes();
+  return view;
+}
+
+std::optional<double> BoundedRegion::split_at(UnitId unit) const {
+  const DenseLayer& layer = net_.layers[unit.layer];
+  const Interval range = forward_.ranges()[unit.layer][unit.place];
+  if (!std::isnan(layer.below[unit.place]))
+    return range.lo < 0 && range.hi > 0 ? std::optional(0.0) : std::nullopt;
+  const double width = range.hi - range.lo;
+  if (!(width > 1e-6)) return std::nullopt;
+  // Most functions bend at zero.
+  if (range.lo < -0.2 * width && range.hi > 0.2 * width) return 0;
+  return 0.5 * (range.lo + range.hi);
+}
+
+Slopes BoundedRegion::slopes_at(const std::vector<double>& x) const {
+  Slopes slopes(net_.hidden());
+  std::vector<double> value = x;
+  for (std::size_t k = 0; k < slopes.size(); ++k) {
+    const DenseLayer& layer = net_.layers[k];
+    std::vector<double> next(static_cast<std::size_t>(layer.out));
+    for (std::size_t i = 0; i < next.size(); ++i) {
+      const double* w = layer.row(static_cast<Index>(i));
+      double z = 0.5 * (layer.bias[i].lo + layer.bias[i].hi);
+      for (std::size_t j = 0; j < value.size(); ++j) z += w[j] * value[j];
+      if (std::isnan(layer.below[i])) {
+        const Tensor here = Tensor::vector(std::vector<double>{z});
+        const Box box{here, here};
+        const auto slope = layer.phi[i]->slopes({z - 1e-9, z + 1e-9});
+        const auto range = layer.phi[i]->range(std::span(&box, 1));
+        slopes[k].push_back(point(slope ? 0.5 * (slope->lo + slope->hi) : 0));
+        next[i] = range ? (*range)[0].lower.doubles()[0] : 0;
+      } else {
+        const double slope = z > 0 ? layer.above[i] : layer.below[i];
+        slopes[k].push_back(point(slope));
+        next[i] = z * slope;
+      }
+    }
+    value = std::move(next);
+  }
+  return slopes;
+}
+
+std::size_t BoundedRegion::open_units() const {
+  std::size_t count = 0;
+  for (const auto& layer : slopes())
+    count += static_cast<std::size_t>(
+        std::ranges::count_if(layer, [](const Interval& s) { return s.lo != s.hi; }));
+  return count;
+}
+
+}  // namespace lipscope

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// A box, a ball or both, and what splits leave of it [pieces-6].
+#pragma once
+
+#include "pieces/forward_bounds.h"
+#include "pieces/region.h"
+
+namespace lipscope {
+
+class BoundedRegion : public Region {
+ public:
+  // Borrows the network.
+  BoundedRegion(const LayeredNet& net, const Domain& domain);
+  // The domain is bounded and so are the values on it.
+  [[nodiscard]] bool usable() const { return usable_; }
+
+  [[nodiscard]] View look(const Path& path, const std::vector<double>& known) override;
+  [[nodiscard]] View confirm(const Path& path, const CaseTree::Empty& proof) override;
+  [[nodiscard]] std::optional<double> split_at(UnitId unit) const override;
+  [[nodiscard]] bool by_layers() const override { return false; }
+  [[nodiscard]] Slopes slopes_at(const std::vector<double>& point) const override;
+  [[nodiscard]] std::size_t open_units() const;  // after look()
+
+ private:
+  [[nodiscard]] Slopes slopes() const;
+  void find_point_or_proof(const Path& path, const std::vector<double>& known, bool leaf,
+                           View& view) const;
+  [[nodiscard]] bool inside(const ForwardBounds::Planes& planes,
+                            const std::vector<double>& x) const;
+  // Whether the weighted sum of the planes is negative on the domain.
+  [[nodiscard]] bool refutes(const ForwardBounds::Planes& planes,
+                             const std::vector<double>& weights) const;
+
+  const LayeredNet& net_;
+  DomainSupport domain_;
+  ForwardBounds forward_;
+  bool usable_ = false;
+};
+
+}  // namespace lipscope

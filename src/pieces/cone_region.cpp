@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pieces/cone_region.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/rounding.h"
+#include "pieces/nearest_point.h"
+
+namespace lipscope {
+namespace {
+
+using Vector = std::vector<double>;
+using IntervalVector = std::vector<Interval>;
+
+double slope_at(const DenseLayer& layer, std::size_t i, int sign) {
+  return sign > 0 ? layer.above[i] : layer.below[i];
+}
+
+// Open in the sense that its slope is not known.
+bool undecided(const DenseLayer& layer, std::size_t i, int sign) {
+  return sign == 0 && layer.below[i] != layer.above[i];
+}
+
+Interval weight_at(const DenseLayer& layer, std::size_t i, std::size_t j) {
+  const std::size_t at = i * static_cast<std::size_t>(layer.in) + j;
+  const double w = layer.weights[at], r = layer.radius.empty() ? 0 : layer.radius[at];
+  return {sub_down(w, r), add_up(w, r)};
+}
+
+// A sum of weighted signed values of units that are linear functions for the given signs. Each
+// value is a combination of values further down: of units of the sum, which stay as they are, and
+// of the rest, down to the units of layer `bottom` or, for -1, to the input; and of t.
+class SignedSum {
+ public:
+  SignedSum(const LayeredNet& net, const Signs& signs, const CaseTree::Empty& proof,
+            const std::vector<std::vector<std::ptrdiff_t>>& members)
+      : net_(net), signs_(signs), proof_(proof), members_(members), count_(proof.units.size()) {
+    for (std::size_t u = 0; u < count_; ++u) order_.push_back(u);
+    std::ranges::sort(order_, [&](std::size_t a, std::size_t b) {
+      return proof.units[a].layer > proof.units[b].layer;
+    });
+  }
+  // Whether non-negative weights, not all zero, make the sum zero.
+  bool vanishes() {
+    for (auto bottom = static_cast<std::ptrdiff_t>(net_.hidden()) - 2; bottom >= -1; --bottom) {
+      if (vanishes_above(bottom)) return true;
+    }
+    return false;
+  }
+
+ private:
+  struct Share {
+    IntervalVector own;      // by entry of the bottom, then t
+    IntervalVector through;  // by unit of the sum
+  };
+  [[nodiscard]] double sign_of(std::size_t u) const {
+    return signs_[proof_.units[u].layer][proof_.units[u].place];
+  }
+  Share share_of(UnitId unit, std::ptrdiff_t bottom) const;
+  bool vanishes_above(std::ptrdiff_t bottom);
+  void guess_weights();
+  bool solve_for(const std::vector<std::size_t>& equations);
+  bool weights_fit(std::ptrdiff_t bottom) const;
+
+  const LayeredNet& net_;
+  const Signs& signs_;
+  const CaseTree::Empty& proof_;
+  const std::vector<std::vector<std::ptrdiff_t>>& members_;
+  std::size_t count_;
+  std::vector<std::size_t> order_;  // deep units first
+  std::vector<Share> shares_;
+  // The sum is one of mu_u times share_u, where mu_u is the unit's own weight and what deeper units
+  // take from it. Where it nearly vanishes it is held at 0 exactly.
+  Vector mu_;
+  std::vector<std::size_t> unknown_;
+  IntervalVector values_;  // enclosures of mu
+};
+
+// Encloses the solution of a square system for all matrices and right sides in the intervals, by
+// an approximate inverse R and |I - R A| < 1; nothing where that fails. By rows.
+std::optional<IntervalVector> solve_enclosed(const std::vector<IntervalVector>& a,
+                                             const IntervalVector& b) {
+  const std::size_t n = b.size();
+  std::vector<Vector> work(n, Vector(2 * n, 0));
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t j = 0; j < n; ++j) work[i][j] = 0.5 * (a[i][j].lo + a[i][j].hi);
+    work[i][n + i] = 1;
+  }
+  for (std::size_t c = 0; c < n; ++c) {
+    std::size_t top = c;
+    for (std::size_t i = c + 1; i < n; ++i) {
+      if (std::fabs(work[i][c]) > std::fabs(work[top][c])) top = i;
+    }
+    std::swap(work[c], work[top]);
+    if (!(std::fabs(work[c][c]) > 0)) return std::nullopt;
+    const double pivot = work[c][c];
+    for (double& e : work[c]) e /= pivot;
+    for (std::size_t i = 0; i < n; ++i) {
+      const double factor = work[i][c];
+      if (i == c || factor == 0) continue;
+      for (std::size_t j = 0; j < 2 * n; ++j) work[i][j] -= factor * work[c][j];
+    }
+  }
+  Vector guess(n, 0);
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t j = 0; j < n; ++j) guess[i] += work[i][n + j] * 0.5 * (b[j].lo + b[j].hi);
+    if (!std::isfinite(guess[i])) return std::nullopt;
+  }
+  IntervalVector residual = b;
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t j = 0; j < n; ++j) residual[i] -= a[i][j] * point(guess[j]);
+  }
+  double contraction = 0, distance = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    Interval moved = point(0);
+    double row = 0;
+    for (std::size_t j = 0; j < n; ++j) moved += point(work[i][n + j]) * residual[j];
+    for (std::size_t j = 0; j < n; ++j) {
+      Interval entry = point(i == j ? 1 : 0);
+      for (std::size_t k = 0; k < n; ++k) entry -= point(work[i][n + k]) * a[k][j];
+      row = add_up(row, magnitude(entry));
+    }
+    contraction = max_nan(contraction, row);
+    distance = max_nan(distance, magnitude(moved));
+  }
+  if (!(contraction < 0.5)) return std::nullopt;
+  const double radius = div_up(distance, sub_down(1, contraction));
+  IntervalVector result;
+  for (const double g : guess) result.push_back({sub_down(g, radius), add_up(g, radius)});
+  return result;
+}
+
+SignedSum::Share SignedSum::share_of(UnitId unit, std::ptrdiff_t bottom) const {
+  const DenseLayer& own = net_.layers[unit.layer];
+  const std::size_t width = static_cast<std::size_t>(
+      bottom < 0 ? net_.inputs() : net_.layers[static_cast<std::size_t>(bottom)].out);
+  Share share{IntervalVector(width + 1, point(0)), IntervalVector(count_, point(0))};
+  if (static_cast<std::ptrdiff_t>(unit.layer) <= bottom) return share;
+  IntervalVector row;
+  for (std::size_t j = 0; j < static_cast<std::size_t>(own.in); ++j)
+    row.push_back(weight_at(own, unit.place, j));
+  Interval constant = own.bias[unit.place];
+  for (auto k = static_cast<std::ptrdiff_t>(unit.layer) - 1; k >= bottom && k >= 0; --k) {
+    const auto at = static_cast<std::size_t>(k);
+    const DenseLayer& layer = net_.layers[at];
+    IntervalVector before(k == bottom ? width : static_cast<std::size_t>(layer.in), point(0));
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const Interval part = row[i] * point(slope_at(layer, i, signs_[at][i]));
+      if (part == point(0)) continue;
+      if (members_[at][i] >= 0) {
+        share.through[static_cast<std::size_t>(members_[at][i])] = part;
+      } else if (k == bottom) {
+        before[i] = part;
+      } else {
+        for (std::size_t j = 0; j < before.size(); ++j) before[j] += part * weight_at(layer, i, j);
+        constant += part * layer.bias[i];
+      }
+    }
+    row = std::move(before);
+  }
+  std::ranges::copy(row, share.own.begin());
+  share.own.back() = constant;
+  return share;
+}
+
+void SignedSum::guess_weights() {
+  mu_.assign(count_, 0);
+  unknown_.clear();
+  for (const std::size_t u : order_) {
+    double size = std::fabs(proof_.weights[u]);
+    mu_[u] = sign_of(u) * proof_.weights[u];
+    for (std::size_t d = 0; d < count_; ++d) {
+      const Interval part = shares_[d].through[u];
+      const double taken = 0.5 * (part.lo + part.hi) * mu_[d];
+      mu_[u] += taken;
+      size += std::fabs(taken);
+    }
+    if (std::fabs(mu_[u]) > 1e-9 * size) {
+      unknown_.push_back(u);
+    } else {
+      mu_[u] = 0;
+    }
+  }
+}
+
+bool SignedSum::solve_for(const std::vector<std::size_t>& equations) {
+  if (unknown_.size() < equations.size() + 1) return false;
+  // The largest ones keep their numbers.
+  std::ranges::sort(unknown_, [&](std::size_t a, std::size_t b) {
+    return std::fabs(mu_[a]) > std::fabs(mu_[b]);
+  });
+  const std::size_t n = equations.size(), fixed = unknown_.size() - n;
+  std::vector<IntervalVector> system(n, IntervalVector(n));
+  IntervalVector right(n, point(0));
+  for (std::size_t c = 0; c < unknown_.size(); ++c) {
+    const std::size_t u = unknown_[c];
+    for (std::size_t j = 0; j < n; ++j) {
+      if (c < fixed) {
+        right[j] -= shares_[u].own[equations[j]] * values_[u];
+      } else {
+        system[j][c - fixed] = shares_[u].own[equations[j]];
+      }
+    }
+  }
+  const auto solved = solve_enclosed(system, right);
+  if (!solved) return false;
+  for (std::size_t c = fixed; c < unknown_.size(); ++c) values_[unknown_[c]] = (*solved)[c - fixed];
+  return true;
+}
+
+bool SignedSum::weights_fit(std::ptrdiff_t bottom) const {
+  bool positive = false;
+  const auto fits = [&](const Interval& weight) {
+    positive = positive || weight.lo > 0;
+    return weight.lo >= 0;
+  };
+  Interval constant = point(0);
+  for (std::size_t u = 0; u < count_; ++u) {
+    if (static_cast<std::ptrdiff_t>(proof_.units[u].layer) < bottom) continue;  // weight 0
+    Interval weight = values_[u];
+    for (std::size_t d = 0; d < count_; ++d) weight -= shares_[d].through[u] * values_[d];
+    if (!fits(weight * point(sign_of(u)))) return false;
+    constant += shares_[u].own.back() * values_[u];
+  }
+  // The equation of t has the slack of t's own weight where t takes part.
+  if (proof_.constant && !fits(-constant)) return false;
+  return positive;
+}
+
+bool SignedSum::vanishes_above(std::ptrdiff_t bottom) {
+  shares_.clear();
+  for (const UnitId unit : proof_.units) shares_.push_back(share_of(unit, bottom));
+  guess_weights();
+  if (std::ranges::any_of(unknown_, [&](std::size_t u) {
+        return static_cast<std::ptrdiff_t>(proof_.units[u].layer) <= bottom;
+      }))
+    return false;
+  std::vector<std::size_t> equations;
+  const std::size_t last = shares_[0].own.size() - (proof_.constant ? 1 : 0);
+  for (std::size_t j = 0; j < last; ++j) {
+    if (std::ranges::any_of(unknown_, [&](std::size_t u) { return shares_[u].own[j] != point(0); }))
+      equations.push_back(j);
+  }
+  values_.assign(count_, point(0));
+  for (const std::size_t u : unknown_) values_[u] = point(mu_[u]);
+  return (equations.empty() || solve_for(equations)) && weights_fit(bottom);
+}
+
+}  // namespace
+
+Region::View ConeRegion::look(const Path& path, const std::vector<double>& known) {
+  View view;
+  const auto signs = signs_of(net_, path);
+  if (!signs) {
+    view.empty = true;
+    return view;
+  }
+  signs_ = *signs;
+  if (!known.empty() && agrees(signs_, signs_at(net_, known))) {
+    view.point = known;
+  } else {
+    find_point_or_proof(signs_, view);
+  }
+  view.slopes = slopes_of(net_, signs_);
+  return view;
+}
+
+Region::View ConeRegion::confirm(const Path& path, const CaseTree::Empty& proof) {
+  View view;
+  const auto signs = signs_of(net_, path);
+  view.empty = !signs || (!proof.units.empty() && proves_empty(*signs, proof));
+  if (signs) view.slopes = slopes_of(net_, *signs);
+  return view;
+}
+
+std::optional<double> ConeRegion::split_at(UnitId unit) const {
+  return is_open(net_, signs_, unit) ? std::optional(0.0) : std::nullopt;
+}
+
+Slopes ConeRegion::slopes_at(const std::vector<double>& point) const {
+  return slopes_of(net_, signs_at(net_, point));
+}
+
+void ConeRegion::find_point_or_proof(const Signs& signs, View& finding) const {
+  const auto n = static_cast<std::size_t>(net_.inputs());
+  std::vector<Vector> rows;
+  std::vector<UnitId> units;
+  Vector norms;
+  // The values before the units of a layer as functions of (x, t), while they are linear.
+  std::vector<Vector> before;
+  for (std::size_t k = 0; k < net_.hidden(); ++k) {
+    const DenseLayer& layer = net_.layers[k];
+    std::vector<Vector> values;
+    for (std::size_t i = 0; i < signs[k].size(); ++i) {
+      Vector value(n + 1, 0);
+      const double* w = layer.row(static_cast<Index>(i));
+      for (std::size_t j = 0; j < static_cast<std::size_t>(layer.in); ++j) {
+        if (k == 0) {
+          value[j] = w[j];
+        } else if (w[j] != 0) {
+          const double slope = slope_at(net_.layers[k - 1], j, signs[k - 1][j]);
+          if (slope == 0) continue;
+          for (std::size_t c = 0; c <= n; ++c) value[c] += w[j] * slope * before[j][c];
+        }
+      }
+      value[n] += 0.5 * (layer.bias[i].lo + layer.bias[i].hi);
+      double norm = 0;
+      for (const double e : value) norm += e * e;
+      norm = std::sqrt(norm);
+      if (signs[k][i] != 0 && norm > 0) {
+        rows.push_back(value);
+        for (double& e : rows.back()) e *= signs[k][i] / norm;
+        units.push_back({k, i});
+        norms.push_back(norm);
+      }
+      values.push_back(std::move(value));
+    }
+    bool linear = true;
+    for (std::size_t i = 0; i < signs[k].size(); ++i)
+      linear = linear && !undecided(layer, i, signs[k][i]);
+    if (!linear) break;
+    before = std::move(values);
+  }
+  rows.emplace_back(n + 1, 0.0);
+  rows.back()[n] = 1;
+  const NearestPoint nearest = nearest_point(rows);
+  double size = 0, least = HUGE_VAL;
+  for (const double e : nearest.x) size += e * e;
+  for (const Vector& row : rows) {
+    double value = 0;
+    for (std::size_t c = 0; c <= n; ++c) value += row[c] * nearest.x[c];
+    least = std::min(least, value);
+  }
+  if (size > 1e-22 && least > 0) {
+    for (std::size_t c = 0; c < n; ++c) finding.point.push_back(nearest.x[c] / nearest.x[n]);
+    return;
+  }
+  // Small weights may be rounding only.
+  for (const double least_weight : {1e-12, 1e-10, 1e-8}) {
+    finding.proof = {};
+    for (std::size_t i = 0; i < nearest.points.size(); ++i) {
+      const std::size_t at = nearest.points[i];
+      if (nearest.weights[i] < least_weight) continue;
+      if (at == units.size()) {
+        finding.proof.constant = true;
+      } else {
+        finding.proof.units.push_back(units[at]);
+        finding.proof.weights.push_back(nearest.weights[i] / norms[at]);
+      }
+    }
+    finding.empty = proves_empty(signs, finding.proof);
+    if (finding.empty) break;
+  }
+}
+
+bool ConeRegion::proves_empty(const Signs& signs, const CaseTree::Empty& proof) const {
+  const std::size_t count = proof.units.size();
+  if (count == 0 || proof.weights.size() != count) return false;
+  std::vector<std::vector<std::ptrdiff_t>> members;
+  for (const auto& layer : signs) members.emplace_back(layer.size(), -1);
+  std::size_t deepest = 0;
+  for (std::size_t u = 0; u < count; ++u) {
+    const auto [layer, place] = proof.units[u];
+    if (layer >= signs.size() || place >= signs[layer].size() || signs[layer][place] == 0 ||
+        members[layer][place] >= 0)
+      return false;
+    members[layer][place] = static_cast<std::ptrdiff_t>(u);
+    deepest = std::max(deepest, layer);
+  }
+  for (std::size_t k = 0; k < deepest; ++k) {
+    for (std::size_t i = 0; i < signs[k].size(); ++i) {
+      if (undecided(net_.layers[k], i, signs[k][i])) return false;
+    }
+  }
+  return SignedSum(net_, signs, proof, members).vanishes();
+}
+
+}  // namespace lipscope

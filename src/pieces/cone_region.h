@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where, in the whole space, the units of a network have given signs. With a last coordinate t > 0
+// for the biases the set is a cone, and no box has to stand for infinity [pieces-4].
+#pragma once
+
+#include "pieces/region.h"
+#include "pieces/signs.h"
+
+namespace lipscope {
+
+class ConeRegion : public Region {
+ public:
+  // Borrows the network.
+  explicit ConeRegion(const LayeredNet& net) : net_(net) {}
+
+  [[nodiscard]] View look(const Path& path, const std::vector<double>& known) override;
+  [[nodiscard]] View confirm(const Path& path, const CaseTree::Empty& proof) override;
+  [[nodiscard]] std::optional<double> split_at(UnitId unit) const override;
+  [[nodiscard]] bool by_layers() const override { return true; }
+  [[nodiscard]] Slopes slopes_at(const std::vector<double>& point) const override;
+
+  // Whether the units named in the proof, with the given signs, cannot all have them; the weights
+  // are a hint. All rounding included.
+  [[nodiscard]] bool proves_empty(const Signs& signs, const CaseTree::Empty& proof) const;
+
+ private:
+  // Only units whose value is a linear function for the given signs count: those behind open units
+  // do not.
+  void find_point_or_proof(const Signs& signs, View& view) const;
+
+  const LayeredNet& net_;
+  Signs signs_;
+};
+
+}  // namespace lipscope

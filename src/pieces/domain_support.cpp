@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pieces/domain_support.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include "base/rounding.h"
+
+namespace lipscope {
+
+DomainSupport::DomainSupport(const Domain& domain, std::size_t inputs)
+    : low_(inputs), high_(inputs), center_(inputs), half_(inputs), size_(inputs) {
+  for (std::size_t i = 0; i < inputs; ++i) {
+    double low = -kInf, high = kInf;
+    if (domain.ball) {
+      const double c = domain.ball->center.doubles()[i];
+      low = sub_down(c, domain.ball->radius);
+      high = add_up(c, domain.ball->radius);
+    }
+    if (domain.box) {
+      low = std::max(low, domain.box->lower.doubles()[i]);
+      high = std::min(high, domain.box->upper.doubles()[i]);
+    }
+    low_[i] = low;
+    high_[i] = high;
+    center_[i] = 0.5 * low + 0.5 * high;
+    half_[i] = std::max({0.0, sub_up(high, center_[i]), sub_up(center_[i], low)});
+    size_[i] = std::max(std::fabs(low), std::fabs(high));
+  }
+  if (domain.ball && domain.ball->norm.p() != kInf) {
+    ball_center_.assign(domain.ball->center.doubles().begin(), domain.ball->center.doubles().end());
+    radius_ = domain.ball->radius;
+    p_ = domain.ball->norm.p();
+    dual_ = p_ == 1 ? kInf : p_ == 2 ? 2 : kNaN;
+  }
+}
+
+bool DomainSupport::bounded() const {
+  return std::ranges::all_of(size_, [](double s) { return s < kMaxDouble; });
+}
+
+double DomainSupport::max_up(const double* a) const {
+  const std::size_t n = center_.size();
+  double middle = 0, reach = 0, size = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const double term = a[i] * center_[i];
+    middle += term;
+    size += std::fabs(term);
+    reach += std::fabs(a[i]) * half_[i];
+  }
+  const double g = gamma_up(2 * n + 8);
+  const double tiny = 0x1p-1000;
+  const double box = add_up(add_up(middle, reach), add_up(mul_up(g, add_up(size, reach)), tiny));
+  // Other balls than those of l1 and l2 are taken by their box.
+  if (ball_center_.empty() || std::isnan(dual_)) return box;
+  middle = size = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const double term = a[i] * ball_center_[i];
+    middle += term;
+    size += std::fabs(term);
+  }
+  const double ball = add_up(add_up(middle, mul_up(radius_, pnorm_up(std::span(a, n), dual_))),
+                             add_up(mul_up(g, size), tiny));
+  return std::min(box, ball);
+}
+
+void DomainSupport::project(std::vector<double>& x) const {
+  if (!ball_center_.empty()) {
+    double size = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double away = std::fabs(x[i] - ball_center_[i]);
+      size += p_ == 1 ? away : std::pow(away, p_);
+    }
+    size = p_ == 1 ? size : std::pow(size, 1 / p_);
+    // Towards the centre: not the nearest point, but one of the domain.
+    if (size > radius_) {
+      for (std::size_t i = 0; i < x.size(); ++i)
+        x[i] = ball_center_[i] + (x[i] - ball_center_[i]) * (radius_ / size) * (1 - 1e-12);
+    }
+  }
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::clamp(x[i], low_[i], high_[i]);
+}
+
+}  // namespace lipscope

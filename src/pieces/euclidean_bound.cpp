@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pieces/euclidean_bound.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/rounding.h"
+#include "linalg/blas.h"
+#include "linalg/definite.h"
+#include "linalg/lapack.h"
+
+namespace lipscope {
+namespace {
+
+std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+
+// Copies the lower triangle to the upper one.
+void mirror(std::vector<double>& a, Index n) {
+  for (Index i = 0; i < n; ++i) {
+    for (Index j = 0; j < i; ++j) a[at(j * n + i)] = a[at(i * n + j)];
+  }
+}
+
+double gamma_of(Index n) { return gamma_up(at(n)); }
+
+double frobenius_up(const std::vector<double>& a) { return norm2_up(a); }
+
+// A power of two near 1 / sqrt(x).
+double inverse_root_scale(double x) {
+  int exponent = 0;
+  (void)std::frexp(x, &exponent);
+  return std::ldexp(1.0, -exponent / 2);
+}
+
+}  // namespace
+
+EuclideanBound::EuclideanBound(const LayeredNet& net, std::optional<Index> row)
+    : net_(net), row_(row) {
+  const Index n = net.inputs();
+  cov_.assign(at(n * n), 0);
+  for (Index i = 0; i < n; ++i) cov_[at(i * (n + 1))] = 1;
+  const DenseLayer& first = net.layers[0];
+  const bool last = net.layers.size() == 1 && row;
+  through_weights(first, last ? *row : 0, last ? 1 : first.out);
+  start_ = cov_;
+}
+
+// |error_ij| <= g s_i s_j implies that adding n g s_i^2 to the diagonal outweighs it [pieces-2].
+void EuclideanBound::through_weights(const DenseLayer& layer, Index first, Index rows) {
+  const Index p = layer.in;
+  product_.resize(at(rows * p));
+  next_.resize(at(rows * rows));
+  const double* w = layer.row(first);
+  gemm(rows, p, p, 1.0, {w, p}, {cov_.data(), p}, 0.0, product_.data(), p);
+  gemm(rows, rows, p, 1.0, {product_.data(), p}, {w, p, true}, 0.0, next_.data(), rows);
+  std::vector<double> root(at(p)), size(at(rows));
+  for (Index j = 0; j < p; ++j) root[at(j)] = sqrt_up(cov_[at(j * (p + 1))]);
+  const double sums = 1 + gamma_of(2 * p + 8);
+  double vague = 0;
+  for (Index i = 0; i < rows; ++i) {
+    const double* row = layer.row(first + i);
+    const double* radius = layer.radius_row(first + i);
+    double sum = 0, rough = 0;
+    for (Index j = 0; j < p; ++j) {
+      sum += std::fabs(row[j]) * root[at(j)];
+      if (radius != nullptr) rough += radius[j] * root[at(j)];
+    }
+    size[at(i)] = add_up(mul_up(sum + rough, sums), kMinSubnormal);
+    if (rough > 0) vague = std::max(vague, mul_up(rough, sums) / size[at(i)] * (1 + 0x1p-50));
+  }
+  const double g = add_up(gamma_of(2 * p + 8), mul_up(vague, add_up(2, vague)));
+  const double share = mul_up(static_cast<double>(rows), g);
+  for (Index i = 0; i < rows; ++i) {
+    double& entry = next_[at(i * (rows + 1))];
+    entry = add_up(std::max(entry, 0.0), mul_up(share, mul_up(size[at(i)], size[at(i)])));
+    entry = add_up(entry, 0x1p-1000);  // more than underflow can take
+  }
+  mirror(next_, rows);
+  std::swap(cov_, next_);
+}
+
+// Of K = S - P for the open units, scaled to a diagonal near 1: its factor L, X near 1 / L, and
+// raised_ >= S with raised_ - P >= L L'.
+bool EuclideanBound::invert_slack(std::vector<double> multipliers) {
+  const auto q = std::ssize(open_);
+  const auto n = std::ssize(multipliers);
+  scale_.resize(open_.size());
+  slack_.resize(open_.size());
+  raised_.resize(open_.size());
+  factor_.assign(at(q * q), 0);
+  for (std::size_t i = 0; i < open_.size(); ++i) {
+    double& s = multipliers[open_[i]];
+    if (s == 0) {  // a dominant diagonal
+      const double* row = &cov_[open_[i] * at(n)];
+      for (Index j = 0; j < n; ++j) s += 2 * std::fabs(row[j]);
+    }
+    if (!(s > 0) || !(s < kMaxDouble)) return false;
+    scale_[i] = inverse_root_scale(s);
+  }
+  for (std::size_t i = 0; i < open_.size(); ++i) {
+    const double* row = &cov_[open_[i] * at(n)];
+    double* to = &factor_[i * at(q)];
+    for (std::size_t j = 0; j < i; ++j) to[j] = -row[open_[j]] * scale_[i] * scale_[j];
+    slack_[i] = (multipliers[open_[i]] - row[open_[i]]) * scale_[i] * scale_[i];
+    if (!(slack_[i] > 0)) return false;
+    to[i] = slack_[i];
+  }
+  const int size = static_cast<int>(q);
+  int info = 0;
+  dpotrf_("U", &size, factor_.data(), &size, &info, 1);
+  if (info != 0) return false;
+  const double c = mul_up(static_cast<double>(q + 1), gamma_of(2 * q + 16));
+  for (std::size_t i = 0; i < open_.size(); ++i) {
+    const double raise = mul_up(c, slack_[i]) / (scale_[i] * scale_[i]);
+    raised_[i] = add_up(multipliers[open_[i]], mul_up(raise, 1 + 0x1p-50));
+    if (!(factor_[i * at(q + 1)] > 0)) return false;
+  }
+  inverse_ = factor_;
+  dtrtri_("U", "N", &size, inverse_.data(), &size, &info, 1, 1);
+  if (info != 0) return false;
+  square_.resize(at(q * q));
+  gemm(q, q, q, 1.0, {inverse_.data(), q}, {factor_.data(), q}, 0.0, square_.data(), q);
+  for (Index i = 0; i < q; ++i) square_[at(i * (q + 1))] -= 1;
+  inverse_norm_ = frobenius_up(inverse_);
+  const double off =
+      add_up(mul_up(frobenius_up(square_), 1 + 0x1p-40),
+             mul_up(gamma_of(2 * q + 8), mul_up(inverse_norm_, frobenius_up(factor_))));
+  if (!(off < 0.5)) return false;
+  const double loss = div_up(1, sub_down(1, off));
+  growth_ = mul_up(loss, loss);
+  return true;
+}
+
+bool EuclideanBound::through_units(const std::vector<Interval>& slopes,
+                                   const std::vector<double>& multipliers) {
+  const auto n = std::ssize(slopes);
+  std::vector<double> middle(slopes.size()), reach(slopes.size());
+  open_.clear();
+  for (std::size_t i = 0; i < slopes.size(); ++i) {
+    middle[i] = 0.5 * (slopes[i].lo + slopes[i].hi);
+    reach[i] = std::max(sub_up(slopes[i].hi, middle[i]), sub_up(middle[i], slopes[i].lo));
+    if (reach[i] > 0) open_.push_back(i);
+  }
+  const auto q = std::ssize(open_);
+  if (q > 0) {
+    if (!invert_slack(multipliers)) return false;
+    turned_.resize(at(q * n));
+    next_.resize(at(q * n));
+    for (std::size_t i = 0; i < open_.size(); ++i) {
+      for (std::size_t j = 0; j < at(n); ++j)
+        next_[i * at(n) + j] = scale_[i] * cov_[open_[i] * at(n) + j];
+    }
+    gemm(q, n, q, 1.0, {inverse_.data(), q}, {next_.data(), n}, 0.0, turned_.data(), n);
+    square_.resize(at(n * n));
+    gemm(n, n, q, 1.0, {turned_.data(), n, true}, {turned_.data(), n}, 0.0, square_.data(), n);
+  }
+  const double rounding = mul_up(static_cast<double>(n), 8 * kUnitRoundoff);
+  const double squares = mul_up(static_cast<double>(n), gamma_of(4 * q + 8));
+  for (std::size_t i = 0; i < slopes.size(); ++i) {
+    double* row = &cov_[i * at(n)];
+    for (std::size_t j = 0; j < i; ++j) {
+      const double extra = q > 0 ? growth_ * square_[i * at(n) + j] : 0;
+      row[j] = middle[i] * middle[j] * (row[j] + extra);
+    }
+    double own = row[i], error = 0;
+    if (q > 0) {
+      double column = 0;
+      for (std::size_t k = 0; k < open_.size(); ++k)
+        column += next_[k * at(n) + i] * next_[k * at(n) + i];
+      column = mul_up(column, 1 + gamma_of(q + 2));
+      error = mul_up(column, mul_up(inverse_norm_, inverse_norm_));
+      own = add_up(
+          own, mul_up(growth_, add_up(square_[i * at(n) + i], mul_up(gamma_of(4 * q + 8), error))));
+      error = mul_up(growth_, mul_up(squares, error));
+    }
+    const double m2 = mul_up(middle[i], middle[i]);
+    own = mul_up(m2, own);
+    row[i] = add_up(own, add_up(mul_up(rounding, own), mul_up(m2, error)));
+  }
+  for (std::size_t i = 0; i < open_.size(); ++i) {
+    double& entry = cov_[open_[i] * at(n + 1)];
+    const double r = reach[open_[i]];
+    entry = add_up(entry, mul_up(mul_up(r, r), raised_[i]));
+  }
+  mirror(cov_, n);
+  return true;
+}
+
+double EuclideanBound::top_eigenvalue_up(Index n) const {
+  if (n == 1) return cov_[0];
+  const Ritz guess = lanczos(
+      n,
+      [&](const double* x, double* y) {
+        gemv(n, n, 1.0, {cov_.data(), n}, x, 1, 0.0, y, 1);
+      },
+      {}, 1e-13, 60);
+  Matrix shifted(cov_.size());
+  double slack = 1e-12;
+  for (int attempt = 0; attempt < 12; ++attempt, slack *= 10) {
+    const double top = guess.value * (1 + slack);
+    for (std::size_t i = 0; i < cov_.size(); ++i) shifted[i] = -cov_[i];
+    for (Index i = 0; i < n; ++i) shifted[at(i * (n + 1))] = sub_down(top, cov_[at(i * (n + 1))]);
+    const double deficit = definite_deficit_up(n, shifted.data());
+    if (std::isfinite(deficit)) return add_up(top, deficit);
+  }
+  double trace = 0;
+  for (Index i = 0; i < n; ++i) trace = add_up(trace, cov_[at(i * (n + 1))]);
+  return trace;
+}
+
+double EuclideanBound::up(const Slopes& slopes, const Multipliers& multipliers) {
+  cov_ = start_;
+  for (std::size_t k = 0; k + 1 < net_.layers.size(); ++k) {
+    if (!through_units(slopes[k], multipliers[k])) return kInf;
+    const DenseLayer& next = net_.layers[k + 1];
+    const bool one = row_ && k + 2 == net_.layers.size();
+    through_weights(next, one ? *row_ : 0, one ? 1 : next.out);
+  }
+  const double square = top_eigenvalue_up(row_ ? 1 : net_.outputs());
+  return std::isfinite(square) ? sqrt_up(std::max(square, 0.0)) : kInf;
+}
+
+}  // namespace lipscope

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pieces/forward_bounds.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/rounding.h"
+#include "linalg/blas.h"
+#include "ops/elementwise.h"
+
+namespace lipscope {
+namespace {
+
+std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+
+double underflow(double size) { return mul_up(0x1p-1000, add_up(1, size)); }
+
+// Whether more can be said about a unit than its range at the root does.
+bool is_undecided(const DenseLayer& layer, std::size_t i, const Interval& range) {
+  if (layer.phi[i] == nullptr || layer.below[i] == layer.above[i]) return false;
+  return std::isnan(layer.below[i]) || (range.lo < 0 && range.hi > 0);
+}
+
+}  // namespace
+
+ForwardBounds::ForwardBounds(const LayeredNet& net, const DomainSupport& domain)
+    : net_(net), domain_(domain) {
+  const std::size_t hidden = net.hidden();
+  for (std::size_t k = 0; k < hidden; ++k) {
+    const std::size_t n = at(net.layers[k].out);
+    root_.emplace_back(n, Interval{-kInf, kInf});
+    units_.emplace_back(n);
+    reach_.emplace_back(n);
+    vague_.emplace_back(n);
+    behind_.emplace_back(n);
+  }
+  ranges_ = root_;
+  for (std::size_t k = 0; k < hidden; ++k) {
+    set_reach(k);
+    std::vector<Row> rows;
+    for (std::size_t i = 0; i < root_[k].size(); ++i) {
+      rows.push_back({i, 1});
+      rows.push_back({i, -1});
+    }
+    const Planes found = planes(k, rows);
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      const double top =
+          add_up(found.offsets[r], domain_.max_up(&found.weights[r * domain_.inputs()]));
+      Interval& range = root_[k][rows[r].place];
+      (rows[r].sign > 0 ? range.hi : range.lo) = rows[r].sign * top;
+    }
+    // Where the linear bounds are worse than the largest products.
+    for (std::size_t i = 0; i < root_[k].size(); ++i) {
+      const double most = add_up(reach_[k][i], vague_[k][i]);
+      root_[k][i] = {std::max(root_[k][i].lo, -most), std::min(root_[k][i].hi, most)};
+    }
+    ranges_[k] = root_[k];
+    set_units(k);
+  }
+}
+
+bool ForwardBounds::bounded() const {
+  return std::ranges::all_of(ranges_, [](const auto& layer) {
+    return std::ranges::all_of(layer, [](const Interval& r) { return is_bounded(r); });
+  });
+}
+
+void ForwardBounds::set_reach(std::size_t k) {
+  const DenseLayer& layer = net_.layers[k];
+  const std::vector<double>& size = k == 0 ? domain_.size() : behind_[k - 1];
+  const double sums = 1 + gamma_up(size.size() + 4);
+  for (Index i = 0; i < layer.out; ++i) {
+    const double* row = layer.row(i);
+    const double* radius = layer.radius_row(i);
+    double sum = magnitude(layer.bias[at(i)]), rough = 0;
+    for (std::size_t j = 0; j < size.size(); ++j) {
+      sum += std::fabs(row[j]) * size[j];
+      if (radius != nullptr) rough += radius[j] * size[j];
+    }
+    reach_[k][at(i)] = add_up(mul_up(sum, sums), underflow(sum));
+    vague_[k][at(i)] = radius != nullptr ? add_up(mul_up(rough, sums), underflow(rough)) : 0;
+  }
+}
+
+void ForwardBounds::set_units(std::size_t k) {
+  const DenseLayer& layer = net_.layers[k];
+  for (std::size_t i = 0; i < units_[k].size(); ++i) {
+    const auto [l, u] = ranges_[k][i];
+    const double a = layer.below[i], b = layer.above[i];
+    Unit& unit = units_[k][i];
+    if (std::isnan(a)) {
+      const Tensor low = Tensor::vector(std::vector<double>{l});
+      const Tensor high = Tensor::vector(std::vector<double>{u});
+      const Box box{low, high};
+      const auto lines = layer.phi[i]->relax(std::span(&box, 1));
+      const auto line = [](const AffineRows& rows) {
+        return Line{rows.weights.empty() ? 0 : rows.weights[0], rows.offsets[0]};
+      };
+      unit = lines ? Unit{line(lines->upper), line(lines->lower)} : Unit{{0, kInf}, {0, -kInf}};
+    } else if (a == b || l >= 0) {
+      unit = {{b, 0}, {b, 0}};
+    } else if (u <= 0) {
+      unit = {{a, 0}, {a, 0}};
+    } else {
+      const double slope = (b * u - a * l) / (u - l);
+      const Line flat{u > -l ? b : a, 0};
+      // (slope of the side - slope) * end, at both ends.
+      if (a <= b) {
+        const double offset = std::max(mul_up(sub_down(a, slope), l), mul_up(sub_up(b, slope), u));
+        unit = {{slope, std::max(offset, 0.0)}, flat};
+      } else {
+        const double offset =
+            std::min(mul_down(sub_up(a, slope), l), mul_down(sub_down(b, slope), u));
+        unit = {flat, {slope, std::min(offset, 0.0)}};
+      }
+    }
+    const auto end = [](const Line& line, double z) {
+      return point(line.slope) * point(z) + point(line.offset);
+    };
+    const Interval top = hull(end(unit.up, l), end(unit.up, u));
+    const Interval bottom = hull(end(unit.down, l), end(unit.down, u));
+    behind_[k][i] = std::max(std::fabs(top.hi), std::fabs(bottom.lo));
+    if (std::isnan(behind_[k][i])) behind_[k][i] = kInf;
+  }
+}
+
+ForwardBounds::Planes ForwardBounds::planes(std::size_t layer, const std::vector<Row>& rows) const {
+  const Index count = std::ssize(rows);
+  Planes result;
+  result.offsets.assign(rows.size(), 0);
+  const DenseLayer& own = net_.layers[layer];
+  std::vector<double> eta(at(count * own.in)), next;
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const auto [place, sign] = rows[r];
+    const double* w = own.row(static_cast<Index>(place));
+    for (std::size_t j = 0; j < at(own.in); ++j) eta[r * at(own.in) + j] = sign * w[j];
+    const Interval bias = own.bias[place];
+    result.offsets[r] = add_up(sign > 0 ? bias.hi : -bias.lo, vague_[layer][place]);
+  }
+  for (std::size_t k = layer; k-- > 0;) {
+    const DenseLayer& through = net_.layers[k];
+    const Index n = through.out;
+    const double g = gamma_up(at(std::max(n, through.in) + 12));
+    for (Index r = 0; r < count; ++r) {
+      double* row = &eta[at(r * n)];
+      double offset = 0, size = 0, moved = 0, rough = 0;
+      for (std::size_t i = 0; i < at(n); ++i) {
+        if (row[i] == 0) continue;
+        const Line& line = row[i] > 0 ? units_[k][i].up : units_[k][i].down;
+        const double extra = row[i] * line.offset;
+        const double slope = row[i] * line.slope;
+        const Interval bias = through.bias[i];
+        const double shift = slope > 0 ? slope * bias.hi : slope * bias.lo;
+        offset += extra + shift;
+        size += std::fabs(extra) + std::fabs(shift);
+        moved += std::fabs(slope) * reach_[k][i];
+        rough += std::fabs(slope) * vague_[k][i];
+        row[i] = slope;
+      }
+      const double total = add_up(size, moved);
+      const double error = add_up(mul_up(2 * g, total), underflow(total));
+      result.offsets[at(r)] = add_up(result.offsets[at(r)],
+                                     add_up(offset, mul_up(add_up(error, rough), 1.0 + 0x1p-20)));
+    }
+    next.resize(at(count * through.in));
+    gemm(count, through.in, n, 1.0, {eta.data(), n}, {through.weights.data(), through.in}, 0.0,
+         next.data(), through.in);
+    std::swap(eta, next);
+  }
+  result.weights = std::move(eta);
+  result.weights.resize(at(count * net_.inputs()));
+  return result;
+}
+
+bool ForwardBounds::restrict_to(const Path& path) {
+  std::vector<std::vector<Interval>> limits;
+  for (const auto& layer : root_) limits.emplace_back(layer.size(), Interval{-kInf, kInf});
+  for (const Side& side : path) {
+    Interval& limit = limits[side.unit.layer][side.unit.place];
+    if (side.above) {
+      limit.lo = std::max(limit.lo, side.at);
+    } else {
+      limit.hi = std::min(limit.hi, side.at);
+    }
+  }
+  bool changed = false;  // in an earlier layer: ranges of this one may be smaller
+  for (std::size_t k = 0; k < net_.hidden(); ++k) {
+    ranges_[k] = root_[k];
+    if (changed) {
+      set_reach(k);
+      std::vector<Row> rows;
+      for (std::size_t i = 0; i < root_[k].size(); ++i) {
+        if (!is_undecided(net_.layers[k], i, root_[k][i])) continue;
+        rows.push_back({i, 1});
+        rows.push_back({i, -1});
+      }
+      const Planes found = planes(k, rows);
+      for (std::size_t r = 0; r < rows.size(); ++r) {
+        const double top =
+            add_up(found.offsets[r], domain_.max_up(&found.weights[r * domain_.inputs()]));
+        Interval& range = ranges_[k][rows[r].place];
+        if (rows[r].sign > 0) {
+          range.hi = std::min(range.hi, top);
+        } else {
+          range.lo = std::max(range.lo, -top);
+        }
+      }
+    }
+    for (std::size_t i = 0; i < root_[k].size(); ++i) {
+      Interval& range = ranges_[k][i];
+      const Interval limit = limits[k][i];
+      if (limit.lo > -kInf || limit.hi < kInf) changed = true;
+      range = {std::max(range.lo, limit.lo), std::min(range.hi, limit.hi)};
+      if (!(range.lo <= range.hi)) return false;
+    }
+    set_units(k);
+  }
+  return true;
+}
+
+ForwardBounds::Planes ForwardBounds::planes_of(const Path& path) const {
+  Planes all;
+  const std::size_t n = domain_.inputs();
+  all.weights.resize(path.size() * n);
+  all.offsets.resize(path.size());
+  for (std::size_t k = 0; k < net_.hidden(); ++k) {
+    std::vector<Row> rows;
+    std::vector<std::size_t> places;
+    for (std::size_t s = 0; s < path.size(); ++s) {
+      if (path[s].unit.layer != k) continue;
+      rows.push_back({path[s].unit.place, path[s].above ? 1.0 : -1.0});
+      places.push_back(s);
+    }
+    if (rows.empty()) continue;
+    const Planes found = planes(k, rows);
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      std::copy_n(&found.weights[r * n], n, &all.weights[places[r] * n]);
+      all.offsets[places[r]] = add_up(found.offsets[r], -rows[r].sign * path[places[r]].at);
+    }
+  }
+  return all;
+}
+
+}  // namespace lipscope

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranges of the values before the units on a bounded domain, by linear bounds that are propagated
+// back to the input [pieces-6].
+#pragma once
+
+#include <vector>
+
+#include "pieces/domain_support.h"
+#include "pieces/region.h"
+
+namespace lipscope {
+
+class ForwardBounds {
+ public:
+  // Borrows both.
+  ForwardBounds(const LayeredNet& net, const DomainSupport& domain);
+
+  // What the sides of the path leave; false when nothing. Not for two threads at once.
+  bool restrict_to(const Path& path);
+  // Of each unit, by layer.
+  [[nodiscard]] const std::vector<std::vector<Interval>>& ranges() const { return ranges_; }
+  // All ranges are finite.
+  [[nodiscard]] bool bounded() const;
+
+  // Linear functions that are at least 0 where the sides of the path hold: one row each.
+  struct Planes {
+    std::vector<double> weights;  // count x inputs
+    std::vector<double> offsets;
+  };
+  [[nodiscard]] Planes planes_of(const Path& path) const;
+
+ private:
+  struct Line {
+    double slope = 0, offset = 0;
+  };
+  struct Unit {
+    Line up, down;  // of the function on the range
+  };
+  struct Row {
+    std::size_t place;
+    double sign;
+  };
+  // sign * (value before the unit) <= weights x + offset.
+  [[nodiscard]] Planes planes(std::size_t layer, const std::vector<Row>& rows) const;
+  void set_units(std::size_t layer);
+  void set_reach(std::size_t layer);
+
+  const LayeredNet& net_;
+  const DomainSupport& domain_;
+  std::vector<std::vector<Interval>> root_, ranges_;
+  std::vector<std::vector<Unit>> units_;
+  std::vector<std::vector<double>> reach_;   // bounds of sums |W| |x| + |b|
+  std::vector<std::vector<double>> vague_;   // and of sums over the weights' radii
+  std::vector<std::vector<double>> behind_;  // largest absolute value behind each unit
+};
+
+}  // namespace lipscope

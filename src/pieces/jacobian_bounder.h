@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// One upper bound of the Jacobian for given slopes, whatever the norm: what a search needs.
+#pragma once
+
+#include <memory>
+
+#include "lipscope/norm.h"
+#include "pieces/euclidean_bound.h"
+#include "pieces/multiplier_search.h"
+#include "pieces/row_bound.h"
+
+namespace lipscope {
+
+class JacobianBounder {
+ public:
+  virtual ~JacobianBounder() = default;
+  // Upper bound for part `row`, all rounding included. May stop improving once it is at most
+  // `enough`. `state`: what the last call for a larger set of slopes left behind; replaced.
+  virtual double up(const Slopes& slopes, Index row, double enough, std::vector<float>& state) = 0;
+  // The same from recorded multipliers, without a search.
+  virtual double confirm(const Slopes& slopes, Index row, const Multipliers& multipliers,
+                         std::vector<float>& state) = 0;
+  // Whether the state carries facts from larger sets of slopes to smaller ones: then a bound is
+  // confirmed from the root on.
+  [[nodiscard]] virtual bool inherits() const = 0;
+  // Of the last call: how much of the bound is due to the unit's freedom, and the multipliers used.
+  [[nodiscard]] virtual double weight(UnitId unit) const = 0;
+  [[nodiscard]] virtual const Multipliers& multipliers() const = 0;
+  // Numbers per input, the same for all bounds of a part: any positive ones are valid. False for
+  // others.
+  [[nodiscard]] virtual std::vector<double> input_weights(Index) const { return {}; }
+  virtual bool use_input_weights(Index, const std::vector<double>& weights) {
+    return weights.empty();
+  }
+};
+
+// To five decimal digits: multipliers go into certificates, and any are valid.
+void shorten(Multipliers& multipliers);
+
+// How a norm of the Jacobian is the largest of the norms of parts of it: its rows, its columns, or
+// the whole as one part.
+struct Parts {
+  bool transposed = false;  // the parts are rows of the transposed network
+  bool whole = false;       // one part, l2 to l2
+  double norm = 2;          // of a row: 1, 2 or infinity
+  Index count = 1;
+};
+// Nothing where the norms are no such largest one.
+[[nodiscard]] std::optional<Parts> parts_of(const NormPair& norms, Index inputs, Index outputs);
+
+// The norm for slopes that are single numbers (else for their middles), in plain arithmetic. `net`:
+// transposed where the parts say so.
+[[nodiscard]] double plain_norm(const LayeredNet& net, const Parts& parts, const Slopes& slopes);
+
+// `net`: transposed where the parts say so. Borrowed.
+[[nodiscard]] std::unique_ptr<JacobianBounder> make_bounder(const LayeredNet& net,
+                                                            const Parts& parts);
+
+}  // namespace lipscope

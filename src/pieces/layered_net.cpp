@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pieces/layered_net.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/rounding.h"
+#include "bounds/boxes.h"
+#include "ops/elementwise.h"
+#include "sdp/network.h"
+
+namespace lipscope {
+namespace {
+
+constexpr double kTiny = 1e-300;
+
+double slope_on(const Elementwise& phi, const Interval& x) {
+  const auto slope = phi.slopes(x);
+  return slope && slope->lo == slope->hi ? slope->lo : kNaN;
+}
+
+// The nodes of a layer come first, then what passes through, each as a block of entries.
+struct Layout {
+  std::map<std::size_t, Index> begin;  // of the entries of a node
+  Index size = 0;
+
+  void add(std::size_t node, Index entries) {
+    begin[node] = size;
+    size += entries;
+  }
+};
+
+class Lowering {
+ public:
+  Lowering(const Graph& graph, const SdpNetwork& net) : graph_(graph), net_(net) {}
+
+  std::optional<LayeredNet> lower(Index most, std::string& reason) {
+    if (!read_biases(reason)) return std::nullopt;
+    const std::size_t end = net_.nodes.size() - 1;
+    std::vector<int> last_use(net_.nodes.size(), 0);
+    for (const SdpNode& node : net_.nodes) {
+      for (const SdpNode::Edge& edge : node.edges)
+        last_use[edge.from] = std::max(last_use[edge.from], node.depth);
+    }
+    LayeredNet made;
+    Layout before;
+    before.add(0, net_.nodes[0].size);
+    Index weights = 0;
+    for (int depth = 1; depth <= net_.nodes[end].depth; ++depth) {
+      Layout after;
+      for (std::size_t k = 1; k <= end; ++k) {
+        if (net_.nodes[k].depth == depth) after.add(k, net_.nodes[k].size);
+      }
+      std::vector<std::size_t> passing;
+      for (const auto& [node, begin] : before.begin) {
+        if (last_use[node] > depth) passing.push_back(node);
+      }
+      for (const std::size_t node : passing) after.add(node, net_.nodes[node].size);
+      weights += before.size * after.size;
+      if (weights > most) {
+        reason = fmt::format("more than {} weights as dense layers", most);
+        return std::nullopt;
+      }
+      made.layers.push_back(layer(before, after, depth));
+      before = std::move(after);
+    }
+    return made;
+  }
+
+ private:
+  DenseLayer layer(const Layout& before, const Layout& after, int depth) const {
+    DenseLayer made;
+    made.in = before.size;
+    made.out = after.size;
+    const auto entries = static_cast<std::size_t>(after.size);
+    made.weights.assign(static_cast<std::size_t>(made.in * made.out), 0);
+    made.radius = made.weights;
+    made.bias.assign(entries, point(0));
+    const bool last = depth == net_.nodes.back().depth;
+    if (!last) {
+      made.below.assign(entries, 1);
+      made.above.assign(entries, 1);
+      made.slopes.assign(entries, point(1));
+      made.phi.assign(entries, nullptr);
+    }
+    for (const auto& [k, begin] : after.begin) {
+      const SdpNode& node = net_.nodes[k];
+      if (node.depth != depth) {
+        for (Index i = 0; i < node.size; ++i)
+          made.weights[static_cast<std::size_t>((begin + i) * made.in + before.begin.at(k) + i)] =
+              1;
+        continue;
+      }
+      for (const SdpNode::Edge& edge : node.edges) place(edge, begin, before, made);
+      std::ranges::copy(biases_[k], made.bias.begin() + begin);
+      if (last) continue;
+      const auto* phi = dynamic_cast<const Elementwise*>(node.origin->op.get());
+      const double low = slope_on(*phi, {-kInf, -kTiny}), high = slope_on(*phi, {kTiny, kInf});
+      const bool kinked = std::isfinite(low) && std::isfinite(high) && crosses_zero(*phi);
+      std::fill_n(made.below.begin() + begin, node.size, kinked ? low : kNaN);
+      std::fill_n(made.above.begin() + begin, node.size, kinked ? high : kNaN);
+      std::fill_n(made.slopes.begin() + begin, node.size,
+                  phi->slopes({-kInf, kInf}).value_or(Interval{-kInf, kInf}));
+      std::fill_n(made.phi.begin() + begin, node.size, phi);
+    }
+    if (std::ranges::all_of(made.radius, [](double r) { return r == 0; })) made.radius.clear();
+    return made;
+  }
+
+  // phi(0) = 0, so that the slopes say all.
+  static bool crosses_zero(const Elementwise& phi) {
+    const Tensor zero = Tensor::vector(std::vector<double>{0.0});
+    const Box at{zero, zero};
+    const auto value = phi.range(std::span(&at, 1));
+    return value && (*value)[0].lower.doubles()[0] == 0 && (*value)[0].upper.doubles()[0] == 0;
+  }
+
+  static void place(const SdpNode::Edge& edge, Index row, const Layout& before, DenseLayer& made) {
+    const Index column = before.begin.at(edge.from);
+    for (Index i = 0; i < edge.map.rows; ++i) {
+      edge.map.for_row(i, [&](Index j, std::size_t at) {
+        const auto to = static_cast<std::size_t>((row + i) * made.in + column + j);
+        made.weights[to] = edge.map.weights[at];
+        made.radius[to] = edge.map.radius_at(at);
+      });
+    }
+  }
+
+  // What the values before the functions are when the input and all functions give zero.
+  bool read_biases(std::string& reason) {
+    std::vector<Box> zero;
+    for (const ValueId id : graph_.inputs()) {
+      const Tensor at = Tensor::zeros(ElementType::kFloat64, graph_.value(id).type.shape);
+      zero.push_back({at, at});
+    }
+    ValueBoxes boxes(graph_, zero);
+    for (std::size_t k = 1; k + 1 < net_.nodes.size(); ++k) {
+      if (net_.nodes[k].origin == nullptr) {
+        reason = "a maximum of several entries";
+        return false;
+      }
+      boxes.hold_at_zero(*net_.nodes[k].origin);
+    }
+    biases_.resize(net_.nodes.size());
+    for (std::size_t k = 1; k < net_.nodes.size(); ++k) {
+      const Node* origin = net_.nodes[k].origin;
+      const Box& box = boxes.at(origin != nullptr ? origin->inputs[0] : graph_.outputs()[0]);
+      for (Index i = 0; i < net_.nodes[k].size; ++i) {
+        const Interval bias{box.lower.at(i), box.upper.at(i)};
+        if (!is_bounded(bias)) {
+          reason = "biases that are not finite";
+          return false;
+        }
+        biases_[k].push_back(bias);
+      }
+    }
+    return true;
+  }
+
+  const Graph& graph_;
+  const SdpNetwork& net_;
+  std::vector<std::vector<Interval>> biases_;
+};
+
+}  // namespace
+
+Index LayeredNet::size() const {
+  Index size = 0;
+  for (const DenseLayer& layer : layers) size += layer.in * layer.out;
+  return size;
+}
+
+bool LayeredNet::piecewise_linear() const {
+  return std::ranges::all_of(layers, [](const DenseLayer& layer) {
+    return std::ranges::none_of(layer.below, [](double slope) { return std::isnan(slope); });
+  });
+}
+
+std::optional<LayeredNet> as_layered_net(const Graph& graph, Index most, std::string& reason) {
+  ValueBoxes boxes(graph, input_boxes(graph, {}));
+  const auto net = read_sdp_network(
+      graph, [&](ValueId id) -> const Box& { return boxes.at(id); }, 60'000, reason);
+  if (!net) return std::nullopt;
+  return Lowering(graph, *net).lower(most, reason);
+}
+
+LayeredNet transposed(const LayeredNet& net) {
+  LayeredNet made;
+  for (std::size_t k = net.layers.size(); k-- > 0;) {
+    const DenseLayer& layer = net.layers[k];
+    DenseLayer turned{layer.out, layer.in, layer.weights, layer.radius, {}, {}, {}, {}, {}};
+    turned.bias.assign(static_cast<std::size_t>(layer.in), point(0));
+    for (Index i = 0; i < layer.out; ++i) {
+      for (Index j = 0; j < layer.in; ++j) {
+        const auto from = static_cast<std::size_t>(i * layer.in + j);
+        const auto to = static_cast<std::size_t>(j * layer.out + i);
+        turned.weights[to] = layer.weights[from];
+        if (!layer.radius.empty()) turned.radius[to] = layer.radius[from];
+      }
+    }
+    if (k > 0) {
+      turned.below = net.layers[k - 1].below;
+      turned.above = net.layers[k - 1].above;
+      turned.slopes = net.layers[k - 1].slopes;
+      turned.phi = net.layers[k - 1].phi;
+    }
+    made.layers.push_back(std::move(turned));
+  }
+  return made;
+}
+
+}  // namespace lipscope

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pieces/row_bound.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/rounding.h"
+#include "linalg/blas.h"
+
+namespace lipscope {
+namespace {
+
+constexpr double kOneSided = 0.5;
+
+std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+
+// More than underflow can take from a sum of products of numbers up to `size`.
+double underflow(double size) { return mul_up(0x1p-1000, add_up(1, size)); }
+
+std::vector<double> transposed_weights(const DenseLayer& layer) {
+  std::vector<double> turned(layer.weights.size());
+  for (Index i = 0; i < layer.out; ++i) {
+    for (Index j = 0; j < layer.in; ++j)
+      turned[at(j * layer.out + i)] = layer.weights[at(i * layer.in + j)];
+  }
+  return turned;
+}
+
+Interval weight_range(const DenseLayer& layer, Index i, Index j) {
+  const double w = layer.row(i)[j], r = layer.radius.empty() ? 0 : layer.radius_row(i)[j];
+  return {sub_down(w, r), add_up(w, r)};
+}
+
+}  // namespace
+
+RowBound::RowBound(const LayeredNet& net, GradientNorm norm) : net_(net), norm_(norm) {
+  const std::size_t hidden = net.hidden();
+  for (const DenseLayer& layer : net.layers) turned_.push_back(transposed_weights(layer));
+  lines_.resize(hidden);
+  for (std::size_t k = 0; k < hidden; ++k) {
+    const std::size_t n = at(net.layers[k].out);
+    pull_.emplace_back(n);
+    reach_.emplace_back(n);
+    outer_.emplace_back(n);
+    freedom_.emplace_back(n);
+    weight_.emplace_back(n);
+    lines_[k] = {std::vector<double>(n), std::vector<double>(n), std::vector<double>(n),
+                 std::vector<double>(n)};
+  }
+}
+
+void RowBound::set_lines(std::size_t k, const std::vector<Interval>& slopes) {
+  Lines& lines = lines_[k];
+  for (std::size_t i = 0; i < slopes.size(); ++i) {
+    const Interval d = slopes[i], v = pull_[k][i];
+    outer_[k][i] = magnitude(d * v);
+    freedom_[k][i] = (d.hi - d.lo) * magnitude(v);
+    double up = d.hi, down = d.lo, above = 0, below = 0;
+    if (d.lo != d.hi && v.hi <= 0) std::swap(up, down);
+    if (d.lo != d.hi && v.lo < 0 && v.hi > 0) {
+      const double width = v.hi - v.lo;
+      up = (d.hi * v.hi - d.lo * v.lo) / width;
+      down = (d.lo * v.hi - d.hi * v.lo) / width;
+      // (d - slope) v at both ends.
+      above = std::max({0.0, mul_up(sub_down(d.lo, up), v.lo), mul_up(sub_up(d.hi, up), v.hi)});
+      below =
+          std::min({0.0, mul_down(sub_up(d.hi, down), v.lo), mul_down(sub_down(d.lo, down), v.hi)});
+    }
+    lines.up_slope[i] = up;
+    lines.down_slope[i] = down;
+    lines.up_offset[i] = above;
+    lines.down_offset[i] = below;
+  }
+}
+
+void RowBound::bound_above(std::size_t layer, std::vector<double>& eta, Index count,
+                           std::vector<double>& result, bool remember) {
+  result.assign(at(count), 0);
+  const std::size_t hidden = net_.hidden();
+  for (std::size_t k = layer; k < hidden; ++k) {
+    const Index n = net_.layers[k].out;
+    const DenseLayer& through = net_.layers[k + 1];
+    const Lines& lines = lines_[k];
+    const bool last = k + 1 == hidden;
+    const std::size_t size = at(count * n);
+    positive_.resize(size);
+    negative_.resize(size);
+    for (std::size_t i = 0; i < size; ++i) {
+      positive_[i] = eta[i] > 0 ? eta[i] : 0;
+      negative_[i] = eta[i] < 0 ? eta[i] : 0;
+    }
+    // Sums over the units: of offsets, and of what roundings of the slopes and of the product with
+    // the next weights can change.
+    constexpr Index kColumns = 4;
+    table_.resize(at(n * kColumns));
+    for (std::size_t i = 0; i < at(n); ++i) {
+      table_[i * kColumns] = lines.up_offset[i];
+      table_[i * kColumns + 1] = std::fabs(lines.up_slope[i]) * reach_[k][i];
+      table_[i * kColumns + 2] = lines.down_offset[i];
+      table_[i * kColumns + 3] = std::fabs(lines.down_slope[i]) * reach_[k][i];
+    }
+    sums_.resize(at(2 * count * kColumns));
+    double* from_negative = sums_.data() + count * kColumns;
+    gemm(count, kColumns, n, 1.0, {positive_.data(), n}, {table_.data(), kColumns}, 0.0,
+         sums_.data(), kColumns);
+    gemm(count, kColumns, n, 1.0, {negative_.data(), n}, {table_.data(), kColumns}, 0.0,
+         from_negative, kColumns);
+    const double g = gamma_up(at(std::max(n, through.out) + 12));
+    for (Index r = 0; r < count; ++r) {
+      const double* p = &sums_[at(r * kColumns)];
+      const double* m = from_negative + r * kColumns;
+      const double offset = p[0] + m[2], moved = p[1] - m[3];  // sums of terms >= 0
+      const double total = add_up(offset, moved);
+      const double error = add_up(mul_up(2 * g, total), underflow(total));
+      result[at(r)] = add_up(result[at(r)], add_up(offset, mul_up(error, 1.0 + 0x1p-20)));
+    }
+    // What both sides of a split would win, and a little for what one of them would.
+    for (std::size_t i = 0; remember && i < at(n); ++i)
+      weight_[k][i] = positive_[i] * lines.up_offset[i] + negative_[i] * lines.down_offset[i] +
+                      kOneSided * std::fabs(eta[i]) * freedom_[k][i];
+    for (Index r = 0; r < count; ++r) {
+      double* row = &eta[at(r * n)];
+      const double* p = &positive_[at(r * n)];
+      const double* m = &negative_[at(r * n)];
+      for (std::size_t i = 0; i < at(n); ++i)
+        row[i] = p[i] * lines.up_slope[i] + m[i] * lines.down_slope[i];
+    }
+    if (last) {
+      for (Index r = 0; r < count; ++r) {
+        const double* row = &eta[at(r * n)];
+        double sum = 0, most = 0;
+        for (std::size_t i = 0; i < at(n); ++i) {
+          const double term = row[i] > 0 ? row[i] * pull_[k][i].hi : row[i] * pull_[k][i].lo;
+          sum += term;
+          most += std::fabs(term);
+        }
+        result[at(r)] =
+            add_up(result[at(r)], add_up(sum, add_up(mul_up(2 * g, most), underflow(most))));
+      }
+      return;
+    }
+    if (!through.radius.empty()) {
+      for (Index r = 0; r < count; ++r) {
+        double rough = 0;
+        for (Index j = 0; j < through.out; ++j) {
+          const double* radius = through.radius_row(j);
+          double sum = 0;
+          for (Index i = 0; i < n; ++i) sum += std::fabs(eta[at(r * n + i)]) * radius[i];
+          rough += sum * outer_[k + 1][at(j)];
+        }
+        result[at(r)] = add_up(result[at(r)], mul_up(rough, 1 + 4 * g));
+      }
+    }
+    next_.resize(at(count * through.out));
+    gemm(count, through.out, n, 1.0, {eta.data(), n}, {turned_[k + 1].data(), through.out}, 0.0,
+         next_.data(), through.out);
+    std::swap(eta, next_);
+  }
+}
+
+void RowBound::enclose(std::size_t layer, const std::vector<Index>& which,
+                       std::vector<Interval>& result) {
+  const DenseLayer& through = net_.layers[layer];
+  const Index n = through.out, count = which.empty() ? through.in : std::ssize(which);
+  const auto row_of = [&](Index r) { return which.empty() ? r : which[at(r)]; };
+  std::vector<double> eta(at(2 * count * n)), tops;
+  for (Index r = 0; r < count; ++r) {
+    const double* from = &turned_[layer][at(row_of(r) * n)];
+    for (Index j = 0; j < n; ++j) {
+      eta[at(r * n + j)] = from[j];
+      eta[at((count + r) * n + j)] = -from[j];
+    }
+  }
+  bound_above(layer, eta, 2 * count, tops, false);
+  for (Index r = 0; r < count; ++r) {
+    double rough = 0;
+    for (Index j = 0; j < n && !through.radius.empty(); ++j)
+      rough += through.radius_row(j)[row_of(r)] * outer_[layer][at(j)];
+    rough = mul_up(rough, 1 + gamma_up(at(2 * n + 4)));
+    result[at(row_of(r))] = {-add_up(tops[at(count + r)], rough), add_up(tops[at(r)], rough)};
+  }
+}
+
+void RowBound::set_pull(std::size_t k, const Slopes& slopes, Index row) {
+  const DenseLayer& through = net_.layers[k + 1];
+  const Index n = through.in;
+  if (k + 1 == net_.hidden()) {
+    for (Index i = 0; i < n; ++i) {
+      pull_[k][at(i)] = weight_range(through, row, i);
+      reach_[k][at(i)] = magnitude(pull_[k][at(i)]);
+    }
+    return;
+  }
+  enclose(k + 1, {}, pull_[k]);
+  // Intervals alone are sometimes the better bound.
+  const std::size_t width = at(through.out);
+  std::vector<double> middle(width), half(width);
+  for (std::size_t j = 0; j < width; ++j) {
+    const Interval u = slopes[k + 1][j] * pull_[k + 1][j];
+    middle[j] = 0.5 * u.lo + 0.5 * u.hi;
+    half[j] = std::max(sub_up(u.hi, middle[j]), sub_up(middle[j], u.lo));
+  }
+  const double sums = 1 + gamma_up(2 * width + 8), rounding = gamma_up(2 * width + 16);
+  for (Index i = 0; i < n; ++i) {
+    double sum = 0, center = 0, spread = 0;
+    const double* column = &turned_[k + 1][at(i) * width];
+    for (std::size_t j = 0; j < width; ++j) {
+      const double r = through.radius.empty() ? 0 : through.radius_row(static_cast<Index>(j))[i];
+      const double w = std::fabs(column[j]);
+      sum += (w + r) * outer_[k + 1][j];
+      center += column[j] * middle[j];
+      spread += w * half[j] + r * outer_[k + 1][j];
+    }
+    const double reach = add_up(mul_up(sum, sums), underflow(sum));
+    reach_[k][at(i)] = reach;
+    const double error = add_up(mul_up(reach, rounding), underflow(sum));
+    Interval& v = pull_[k][at(i)];
+    v.hi = std::min(v.hi, add_up(add_up(center, spread), error));
+    v.lo = std::max(v.lo, sub_down(sub_down(center, spread), error));
+    if (std::isnan(v.lo) || std::isnan(v.hi)) v = {-kInf, kInf};
+    if (v.lo > v.hi) std::swap(v.lo, v.hi);
+  }
+}
+
+double RowBound::largest_entry(const std::vector<Interval>& gradient) {
+  const DenseLayer& first = net_.layers[0];
+  if (std::ranges::any_of(gradient, is_nan)) return kInf;
+  std::size_t top = 0;
+  for (std::size_t j = 1; j < gradient.size(); ++j) {
+    if (magnitude(gradient[j]) > magnitude(gradient[top])) top = j;
+  }
+  if (net_.hidden() > 0) {
+    const bool negative = -gradient[top].lo > gradient[top].hi;
+    const auto begin = turned_[0].begin() + static_cast<Index>(top) * first.out;
+    std::vector<double> eta(begin, begin + first.out), ignored;
+    for (double& e : eta) e = negative ? -e : e;
+    bound_above(0, eta, 1, ignored, true);
+  }
+  return magnitude(gradient[top]);
+}
+
+// |g_j| <= slope g_j + offset in each entry, all together one row.
+double RowBound::sum_of_entries(const std::vector<Index>& open,
+                                const std::vector<Interval>& gradient,
+                                const std::vector<float>& signs) {
+  const DenseLayer& first = net_.layers[0];
+  std::vector<double> slope(signs.begin(), signs.end()), offset;
+  for (const Index j : open) {
+    const Interval g = gradient[at(j)];
+    double& s = slope[at(j)];
+    if (s != 0) continue;
+    s = (g.hi + g.lo) / (g.hi - g.lo);
+    offset.push_back(std::max({mul_up(sub_up(1, s), g.hi), mul_up(sub_down(-1, s), g.lo), 0.0}));
+  }
+  std::vector<double> eta(at(first.out));
+  double rough = 0, moved = 0;
+  for (Index i = 0; i < first.out; ++i) {
+    double sum = 0, size = 0, vague = 0;
+    for (Index j = 0; j < first.in; ++j) {
+      const double term = first.row(i)[j] * slope[at(j)];
+      sum += term;
+      size += std::fabs(term);
+      if (!first.radius.empty()) vague += first.radius_row(i)[j] * std::fabs(slope[at(j)]);
+    }
+    eta[at(i)] = sum;
+    moved += size * outer_[0][at(i)];
+    rough += vague * outer_[0][at(i)];
+  }
+  std::vector<double> result;
+  bound_above(0, eta, 1, result, true);
+  const double g = gamma_up(at(2 * std::max(first.in, first.out) + 16));
+  const double error =
+      add_up(mul_up(g, moved), add_up(mul_up(rough, 1 + g), underflow(add_up(moved, rough))));
+  return add_up(add_up(result[0], sum_up(offset)), mul_up(error, 1.0 + 0x1p-20));
+}
+
+double RowBound::up(const Slopes& slopes, Index row, std::vector<float>& signs) {
+  for (std::size_t k = net_.hidden(); k-- > 0;) {
+    set_pull(k, slopes, row);
+    set_lines(k, slopes[k]);
+  }
+  const Index n = net_.inputs();
+  std::vector<Interval> gradient(at(n));
+  if (net_.hidden() == 0) {
+    for (Index j = 0; j < n; ++j) gradient[at(j)] = weight_range(net_.layers[0], row, j);
+    if (norm_ == GradientNorm::kMax) return largest_entry(gradient);
+    std::vector<double> sizes;
+    for (const Interval& g : gradient) sizes.push_back(magnitude(g));
+    return sum_up(sizes);
+  }
+  if (norm_ == GradientNorm::kMax) {
+    enclose(0, {}, gradient);
+    return largest_entry(gradient);
+  }
+  if (signs.empty()) signs.resize(at(n));
+  std::vector<Index> open;
+  for (Index j = 0; j < n; ++j) {
+    if (signs[at(j)] == 0) open.push_back(j);
+  }
+  if (!open.empty()) enclose(0, open, gradient);
+  for (const Index j : open) {
+    const Interval g = gradient[at(j)];
+    signs[at(j)] = g.lo >= 0 ? 1.0F : g.hi <= 0 ? -1.0F : 0.0F;
+  }
+  const double sum = sum_of_entries(open, gradient, signs);
+  return std::isnan(sum) ? kInf : sum;
+}
+
+}  // namespace lipscope

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Branch and bound over the values before units: the largest norm of the Jacobian on a domain
+// [pieces-5].
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <queue>
+
+#include "pieces/jacobian_bounder.h"
+#include "pieces/region.h"
+
+namespace lipscope {
+
+class PieceSearch {
+ public:
+  // Given a point of the domain where the Jacobian may be large: the best lower bound known.
+  using TryPoint = std::function<double(const std::vector<double>&)>;
+
+  // Borrows the network and the region.
+  PieceSearch(const LayeredNet& net, const Parts& parts, Region& region, TryPoint try_point,
+              double lower);
+
+  // Bounds the roots; then splits until the upper bound is the lower one up to a ratio, nothing is
+  // left to split or `stop` says so: then true.
+  bool run(double ratio, const std::function<bool()>& stop);
+  [[nodiscard]] double upper() const;
+  // The largest norm at a point that was tried, not proved.
+  [[nodiscard]] double seen() const { return seen_; }
+  [[nodiscard]] std::size_t splits() const { return splits_; }
+  [[nodiscard]] const CaseTree& tree() const { return tree_; }
+
+ private:
+  struct Open {
+    double bound = 0;
+    std::size_t node = 0;
+    Index part = 0;
+    Path path = {};
+    UnitId split = {};
+    double at = 0;
+    std::vector<float> state = {};
+    std::vector<double> point = {};  // inside, as far as is known
+    bool operator<(const Open& other) const { return bound < other.bound; }
+  };
+
+  void start();
+  void expand(Open open);
+  // Bounds a part of the domain; keeps it if there is more to say about it.
+  void consider(Open open);
+  void close(double bound) { closed_ = std::max(closed_, bound); }
+  void look_at(const std::vector<double>& point);
+  [[nodiscard]] std::optional<UnitId> choose(const Slopes& slopes) const;
+  [[nodiscard]] Slopes for_part(Slopes slopes) const;
+
+  const LayeredNet& net_;
+  Parts parts_;
+  std::optional<LayeredNet> turned_;
+  std::unique_ptr<JacobianBounder> bounder_;
+  Region& region_;
+  TryPoint try_point_;
+  double lower_, seen_ = 0, closed_ = 0, ratio_ = 1;
+  std::priority_queue<Open> open_;
+  CaseTree tree_;
+  std::size_t splits_ = 0;
+  int disappointed_ = 0;
+};
+
+// The upper bound that the tree proves; +inf for one that is not a tree of this network.
+[[nodiscard]] double confirmed_bound(const LayeredNet& net, const Parts& parts, Region& region,
+                                     const CaseTree& tree);
+
+}  // namespace lipscope

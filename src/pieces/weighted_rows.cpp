@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pieces/weighted_rows.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/rounding.h"
+
+namespace lipscope {
+namespace {
+
+constexpr std::size_t kRank = MultiplierSearch::kRank;
+
+// Few bits, so that products with weights in single precision are exact.
+double rounded(double f) {
+  int exponent = 0;
+  const double mantissa = std::frexp(f, &exponent);
+  return std::ldexp(std::round(mantissa * 0x1p12) * 0x1p-12, exponent);
+}
+
+std::vector<double> factors_for(std::vector<double> sizes) {
+  constexpr double kFloor = 0.1;
+  double most = 0;
+  for (double& s : sizes) most = std::max(most, s = std::fabs(s));
+  for (double& s : sizes)
+    s = rounded(most > 0 ? 1 / std::sqrt(std::max(s, kFloor * most) / most) : 1);
+  return sizes;
+}
+
+bool any_open(const Slopes& slopes) {
+  return std::ranges::any_of(slopes, [](const auto& layer) {
+    return std::ranges::any_of(layer, [](const Interval& s) { return s.lo != s.hi; });
+  });
+}
+
+}  // namespace
+
+std::unique_ptr<WeightedRows::Scaled> WeightedRows::scale(Index row,
+                                                          std::vector<double> factors) const {
+  auto made = std::make_unique<Scaled>();
+  made->net = net_;
+  DenseLayer& last = made->net.layers.back();
+  last.weights.assign(net_.layers.back().row(row),
+                      net_.layers.back().row(row) + net_.layers.back().in);
+  if (!last.radius.empty())
+    last.radius.assign(net_.layers.back().radius_row(row),
+                       net_.layers.back().radius_row(row) + net_.layers.back().in);
+  last.bias.assign(1, point(0));
+  last.out = 1;
+  DenseLayer& first = made->net.layers.front();
+  const auto n = static_cast<std::size_t>(first.in);
+  std::vector<double> radius(first.weights.size(), 0);
+  bool exact = true;
+  for (std::size_t i = 0; i < first.weights.size(); ++i) {
+    const double w = first.weights[i], f = factors[i % n];
+    first.weights[i] = w * f;
+    radius[i] = std::fabs(std::fma(w, f, -first.weights[i]));
+    if (!first.radius.empty()) radius[i] = add_up(radius[i], mul_up(first.radius[i], f));
+    exact = exact && radius[i] == 0;
+  }
+  first.radius = exact ? std::vector<double>{} : std::move(radius);
+  std::vector<double> inverse;
+  for (const double f : factors) inverse.push_back(div_up(1, f));
+  made->size = norm2_up(inverse);
+  made->factors = std::move(factors);
+  made->bound = std::make_unique<EuclideanBound>(made->net, Index{0});
+  made->search = std::make_unique<MultiplierSearch>(made->net, Index{0});
+  return made;
+}
+
+void WeightedRows::choose_factors(Index row, const Slopes& slopes) {
+  const DenseLayer& first = net_.layers.front();
+  const auto n = static_cast<std::size_t>(first.in);
+  std::unique_ptr<Scaled> best;
+  double least = kInf;
+  std::vector<double> sizes(n, 1);
+  for (int round = 0; round < 4; ++round) {
+    std::unique_ptr<Scaled> trial = scale(row, factors_for(sizes));
+    trial->search->restrict_to(slopes);
+    for (int step = 0; step < 60; ++step) trial->search->step();
+    const double value = trial->search->value() * trial->size;
+    // The entries that matter to the dual weigh as much as it makes of them.
+    std::vector<double> gradient(n * kRank, 0);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(first.out); ++i) {
+      const double* g = &trial->search->first_gradient()[i * kRank];
+      const double* w = first.row(static_cast<Index>(i));
+      for (std::size_t j = 0; j < n; ++j) {
+        for (std::size_t c = 0; c < kRank; ++c) gradient[j * kRank + c] += w[j] * g[c];
+      }
+    }
+    for (std::size_t j = 0; j < n; ++j) {
+      double square = 0;
+      for (std::size_t c = 0; c < kRank; ++c)
+        square += gradient[j * kRank + c] * gradient[j * kRank + c];
+      sizes[j] = std::sqrt(square);
+    }
+    if (value < least) {
+      least = value;
+      best = std::move(trial);
+    }
+  }
+  if (best) scaled_[row] = std::move(best);
+}
+
+double WeightedRows::euclidean_up(Scaled& scaled, const Slopes& slopes, double enough) {
+  double best = kInf;
+  double margin = 1e-3;
+  for (int round = 0; round < 3; ++round) {
+    for (int step = 0; step < 12; ++step) scaled.search->step();
+    for (; margin < 2; margin *= 4) {
+      Multipliers trial = scaled.search->multipliers(margin);
+      shorten(trial);
+      const double found = mul_up(scaled.bound->up(slopes, trial), scaled.size);
+      if (found < best) {
+        best = found;
+        trial_ = std::move(trial);
+      }
+      if (std::isfinite(found)) break;
+    }
+    const double dual = scaled.search->value() * scaled.size;
+    if (best <= enough || dual > enough || best < dual * (1 + 1e-2)) break;
+    margin = std::max(1e-6, margin / 16);
+  }
+  return best;
+}
+
+double WeightedRows::up(const Slopes& slopes, Index row, double enough, std::vector<float>& state) {
+  used_.clear();
+  by_linear_ = true;
+  last_ = nullptr;
+  const auto n = static_cast<std::size_t>(net_.inputs());
+  std::vector<float> signs, turns;
+  if (!state.empty()) {
+    signs.assign(state.begin(), state.begin() + net_.inputs());
+    turns.assign(state.begin() + net_.inputs(), state.end());
+  }
+  double euclidean = kInf;
+  if (net_.hidden() > 0 && any_open(slopes)) {
+    if (!scaled_.contains(row)) choose_factors(row, slopes);
+    if (const auto found = scaled_.find(row); found != scaled_.end()) {
+      last_ = found->second.get();
+      if (!turns.empty()) last_->search->load(turns);
+      last_->search->restrict_to(slopes);
+      euclidean = euclidean_up(*last_, slopes, enough);
+      turns = last_->search->save();
+    }
+  }
+  double best = euclidean;
+  if (!(euclidean <= enough)) {
+    const double linear = linear_.up(slopes, row, signs);
+    by_linear_ = linear <= euclidean;
+    best = std::min(best, linear);
+  } else {
+    by_linear_ = false;
+  }
+  if (!by_linear_) used_ = trial_;
+  signs.resize(n);
+  state = std::move(signs);
+  state.insert(state.end(), turns.begin(), turns.end());
+  return best;
+}
+
+double WeightedRows::confirm(const Slopes& slopes, Index row, const Multipliers& multipliers,
+                             std::vector<float>& state) {
+  if (multipliers.empty()) return linear_.up(slopes, row, state);
+  const auto found = scaled_.find(row);
+  if (found == scaled_.end()) return kInf;
+  return mul_up(found->second->bound->up(slopes, multipliers), found->second->size);
+}
+
+double WeightedRows::weight(UnitId unit) const {
+  return by_linear_ || last_ == nullptr ? linear_.weight(unit) : last_->search->weight(unit);
+}
+
+std::vector<double> WeightedRows::input_weights(Index row) const {
+  const auto found = scaled_.find(row);
+  return found == scaled_.end() ? std::vector<double>{} : found->second->factors;
+}
+
+bool WeightedRows::use_input_weights(Index row, const std::vector<double>& weights) {
+  if (weights.empty()) return true;
+  if (std::ssize(weights) != net_.inputs() ||
+      std::ranges::any_of(weights, [](double f) { return !(f > 0x1p-500) || !(f < 0x1p500); }))
+    return false;
+  scaled_[row] = scale(row, weights);
+  return true;
+}
+
+}  // namespace lipscope
