@@ -12,6 +12,10 @@ Json to_json(const std::optional<Bound>& bound) {
           {"method", bound->method}};
 }
 
+Json proved(double value, std::string_view method) {
+  return to_json(Bound{value, Guarantee::kProved, std::string(method)});
+}
+
 std::optional<Bound> best_lower(const Bracket& bracket) {
   for (const Guarantee least : {Guarantee::kProved, Guarantee::kReal, Guarantee::kEstimate}) {
     if (const auto bound = bracket.lower(least)) return bound;

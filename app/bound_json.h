@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string_view>
+
 #include "base/json.h"
 #include "lipscope/bound.h"
 
@@ -8,6 +10,7 @@ namespace lipscope::app {
 
 // {"value", "guarantee", "method"}, or null.
 [[nodiscard]] Json to_json(const std::optional<Bound>& bound);
+[[nodiscard]] Json proved(double value, std::string_view method);
 
 // The bound with the best guarantee there is.
 [[nodiscard]] std::optional<Bound> best_lower(const Bracket& bracket);

@@ -14,7 +14,7 @@ namespace {
 
 using namespace app;
 
-Json to_document() {
+Json activations_document() {
   Json rows = Json::array();
   for (const SlopeRow& row : slope_table()) {
     rows.push_back({{"name", row.name},
@@ -30,7 +30,7 @@ Json to_document() {
   return {{"schema", "lipscope.activations/1"}, {"activations", std::move(rows)}};
 }
 
-std::string to_human() {
+std::string activations_text() {
   constexpr int kDigits = 13;
   std::vector<std::vector<std::string>> rows{
       {"activation", "smallest slope", "largest slope", "Lipschitz constant", "where"}};
@@ -50,7 +50,8 @@ std::vector<Command> command_activations() {
            .summary = "exact slope ranges of the functions applied entry by entry",
            .examples = "  lipscope activations\n  lipscope activations --json",
            .declare = [](CLI::App&, const Common&) -> Action {
-             return [] { return Result{.document = to_document, .text = to_human}; };
+             return
+                 [] { return Result{.document = activations_document, .text = activations_text}; };
            }}};
 }
 

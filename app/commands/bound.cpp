@@ -24,7 +24,7 @@ namespace {
 
 using namespace app;
 
-struct Flags {
+struct BoundFlags {
   QueryFlags query;
   std::optional<double> target_ratio;
   std::vector<std::string> methods;
@@ -38,7 +38,7 @@ struct Solved {
   Answer answer;
 };
 
-struct Findings {
+struct BoundFindings {
   Question question;
   std::vector<Solved> series;  // by growing radius
   std::vector<std::pair<std::pair<Index, Index>, Answer>> margins;
@@ -48,10 +48,10 @@ struct Findings {
   [[nodiscard]] const Answer& main() const { return series.back().answer; }
 };
 
-Findings find(const Flags& flags, const Common& common) {
+BoundFindings find_brackets(const BoundFlags& flags, const Common& common) {
   const auto start = std::chrono::steady_clock::now();
   const std::stop_token stop = stop_on_interrupt();
-  Findings found{.question = read_question(flags.query), .series = {}, .margins = {}};
+  BoundFindings found{.question = read_question(flags.query), .series = {}, .margins = {}};
   Progress progress(common);
   RunContext context{.stop = stop,
                      .seed = common.seed,
@@ -87,7 +87,7 @@ Findings find(const Flags& flags, const Common& common) {
   return found;
 }
 
-std::string certificate_of(const Findings& found) {
+std::string certificate_of(const BoundFindings& found) {
   return write_certificate(found.question.statement(found.series.back().radius), found.main());
 }
 
@@ -113,7 +113,7 @@ Json witness_json(const Answer& answer) {
   return {{"x", answer.witness->x}, {"direction", direction}, {"y", answer.witness->y}};
 }
 
-Json to_document(const Findings& found) {
+Json bound_document(const BoundFindings& found) {
   const Answer& answer = found.main();
   const Graph& graph = found.question.selected.graph;
   Json document{{"schema", "lipscope.bound/1"},
@@ -173,7 +173,7 @@ std::string domain_text(const Question& question, std::optional<double> radius) 
   return text.empty() ? "everywhere" : text;
 }
 
-std::string to_human(const Findings& found, const Flags& flags) {
+std::string bound_text(const BoundFindings& found, const BoundFlags& flags) {
   const Question& question = found.question;
   const Graph& graph = question.selected.graph;
   const Answer& answer = found.main();
@@ -220,13 +220,13 @@ std::string to_human(const Findings& found, const Flags& flags) {
   return text;
 }
 
-int exit_code(const Findings& found) {
+int exit_code(const BoundFindings& found) {
   if (found.main().outcome == Outcome::kInterrupted) return 130;
   return found.missed_target ? 5 : 0;
 }
 
-Action declare(CLI::App& app, const Common& common) {
-  auto flags = std::make_shared<Flags>();
+Action declare_bound(CLI::App& app, const Common& common) {
+  auto flags = std::make_shared<BoundFlags>();
   flags->query.declare(app);
   app.add_option("--target-ratio", flags->target_ratio, "stop when upper/lower is at most this")
       ->check(CLI::Range(1.0, 1e9));
@@ -238,10 +238,10 @@ Action declare(CLI::App& app, const Common& common) {
       ->type_name("FILE");
   app.add_flag("--explain", flags->explain, "say why each method ran or did not");
   return [flags, &common]() -> Result {
-    auto found = std::make_shared<Findings>(find(*flags, common));
+    auto found = std::make_shared<BoundFindings>(find_brackets(*flags, common));
     if (!flags->certificate.empty()) write_file(flags->certificate, certificate_of(*found));
-    return {.document = [found] { return to_document(*found); },
-            .text = [found, flags] { return to_human(*found, *flags); },
+    return {.document = [found] { return bound_document(*found); },
+            .text = [found, flags] { return bound_text(*found, *flags); },
             .exit_code = exit_code(*found)};
   };
 }
@@ -255,7 +255,7 @@ std::vector<Command> command_bound() {
            .examples =
                "  lipscope bound net.onnx\n"
                "  lipscope bound net.onnx --norm inf --at x.npy --radius 0.01,0.1 --margin 3,5",
-           .declare = declare}};
+           .declare = declare_bound}};
 }
 
 }  // namespace lipscope

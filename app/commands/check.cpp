@@ -16,18 +16,18 @@ namespace {
 
 using namespace app;
 
-struct Flags {
+struct CheckFlags {
   std::string model, certificate;
 };
 
-Json to_document(const CheckResult& result) {
+Json check_document(const CheckResult& result) {
   Json document{{"schema", "lipscope.check/1"}, {"valid", result.valid}};
   document["claim"] = result.claim.empty() ? Json(nullptr) : Json::parse(result.claim);
   if (!result.valid) document["reason"] = result.reason;
   return document;
 }
 
-std::string to_human(const CheckResult& result) {
+std::string check_text(const CheckResult& result) {
   if (!result.valid) return fmt::format("rejected: {}\n", result.reason);
   const Json claim = Json::parse(result.claim);
   std::string text = "valid: ";
@@ -35,8 +35,8 @@ std::string to_human(const CheckResult& result) {
   return text + fmt::format("L <= {}\n", to_text(claim["upper"]["value"]));
 }
 
-Action declare(CLI::App& app, const Common&) {
-  auto flags = std::make_shared<Flags>();
+Action declare_check(CLI::App& app, const Common&) {
+  auto flags = std::make_shared<CheckFlags>();
   app.add_option("model", flags->model, "ONNX file the certificate is about")
       ->required()
       ->type_name("MODEL");
@@ -53,8 +53,8 @@ Action declare(CLI::App& app, const Common&) {
     } catch (const Error& error) {
       throw Error(error.code(), fmt::format("{}: {}", flags->certificate, error.what()));
     }
-    return {.document = [result] { return to_document(*result); },
-            .text = [result] { return to_human(*result); },
+    return {.document = [result] { return check_document(*result); },
+            .text = [result] { return check_text(*result); },
             .exit_code = result->valid ? 0 : 1};
   };
 }
@@ -66,7 +66,7 @@ std::vector<Command> command_check() {
            .summary = "re-verify a certificate from the model file alone",
            .examples = "  lipscope bound net.onnx --certificate net.cert.json\n  lipscope check "
                        "net.onnx net.cert.json",
-           .declare = declare}};
+           .declare = declare_check}};
 }
 
 }  // namespace lipscope

@@ -20,7 +20,7 @@ namespace {
 
 using namespace app;
 
-struct Flags {
+struct EvalFlags {
   ModelFlags model;
   std::string input, reference, precision = "float64", scale = "1";
   double tolerance = 1e-4;
@@ -32,7 +32,7 @@ struct Evaluation {
   std::optional<Comparison> comparison;
 };
 
-Evaluation evaluate_model(const Flags& flags) {
+Evaluation evaluate_model(const EvalFlags& flags) {
   const OnnxModel model = OnnxModel::read(flags.model.path);
   model.require_supported();
   if (flags.input.empty() && !model.inputs().empty()) {
@@ -74,7 +74,7 @@ Json entries(const Tensor& tensor) {
   return list;
 }
 
-Json to_document(const Evaluation& result) {
+Json eval_document(const Evaluation& result) {
   Json outputs = Json::array();
   for (std::size_t i = 0; i < result.outputs.size(); ++i) {
     const Tensor& output = result.outputs[i];
@@ -91,7 +91,7 @@ Json to_document(const Evaluation& result) {
 }
 
 // The first entries; all of them with --json.
-std::string to_human(const Evaluation& result) {
+std::string eval_text(const Evaluation& result) {
   constexpr Index kShown = 10;
   std::string text;
   for (std::size_t i = 0; i < result.outputs.size(); ++i) {
@@ -117,8 +117,8 @@ std::string to_human(const Evaluation& result) {
                      : fmt::format("differs from the reference: {}\n", comparison.reason));
 }
 
-Action declare(CLI::App& app, const Common&) {
-  auto flags = std::make_shared<Flags>();
+Action declare_eval(CLI::App& app, const Common&) {
+  auto flags = std::make_shared<EvalFlags>();
   flags->model.declare(app);
   app.add_option("--input", flags->input, "input array, or .npz with input_0, input_1, ...")
       ->type_name("FILE");
@@ -136,8 +136,8 @@ Action declare(CLI::App& app, const Common&) {
   return [flags]() -> Result {
     auto result = std::make_shared<Evaluation>(evaluate_model(*flags));
     const bool agrees = !result->comparison || result->comparison->agrees;
-    return {.document = [result] { return to_document(*result); },
-            .text = [result] { return to_human(*result); },
+    return {.document = [result] { return eval_document(*result); },
+            .text = [result] { return eval_text(*result); },
             .exit_code = agrees ? 0 : 1};
   };
 }
@@ -150,7 +150,7 @@ std::vector<Command> command_eval() {
            .examples = "  lipscope eval net.onnx --input x.npy\n"
                        "  lipscope eval net.onnx --input t10k-images-idx3-ubyte.gz --scale 1/255 "
                        "--precision float32",
-           .declare = declare}};
+           .declare = declare_eval}};
 }
 
 }  // namespace lipscope

@@ -24,30 +24,30 @@ using namespace app;
 
 constexpr Index kTraceSteps = 1000;
 
-struct Flags {
+struct GameFlags {
   std::string file;
   double tau = 0;
   bool trace = false;
 };
 
-struct Findings {
+struct GameFindings {
   Game game;
   Equilibrium equilibrium;
   GameProof proof;
   Contraction contraction;
-  std::optional<Trace> trace;
+  std::optional<GameTrace> trace;
   Outcome outcome = Outcome::kFinished;
   double seconds = 0;
 
   [[nodiscard]] double value() const { return proof.value.lower / 2 + proof.value.upper / 2; }
 };
 
-Findings find(const Flags& flags, const Common& common) {
+GameFindings find_equilibrium(const GameFlags& flags, const Common& common) {
   const auto start = std::chrono::steady_clock::now();
   const auto seconds = [start] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
-  Findings found;
+  GameFindings found;
   found.game = make_game(read_array(flags.file), flags.tau, flags.file);
   const std::stop_token stop = stop_on_interrupt();
   const GameLimits limits{.should_stop = [&] {
@@ -67,11 +67,7 @@ Findings find(const Flags& flags, const Common& common) {
   return found;
 }
 
-Json proved(double value, std::string_view method) {
-  return to_json(Bound{value, Guarantee::kProved, std::string(method)});
-}
-
-Json to_document(const Trace& trace) {
+Json trace_document(const GameTrace& trace) {
   Json steps = Json::array();
   for (const TraceStep& step : trace.steps) {
     steps.push_back({{"iteration", step.iteration},
@@ -86,7 +82,7 @@ Json to_document(const Trace& trace) {
           {"steps", std::move(steps)}};
 }
 
-Json to_document(const Findings& found) {
+Json game_document(const GameFindings& found) {
   const GameProof& proof = found.proof;
   Json document{{"schema", "lipscope.game/1"},
                 {"tau", found.game.tau},
@@ -115,7 +111,7 @@ Json to_document(const Findings& found) {
                   {"upper", proved(proof.nash_value.upper, "best-response")}}},
                 {"outcome", to_string(found.outcome)},
                 {"seconds", found.seconds}};
-  if (found.trace) document["trace"] = to_document(*found.trace);
+  if (found.trace) document["trace"] = trace_document(*found.trace);
   return document;
 }
 
@@ -128,7 +124,7 @@ std::string strategy_line(const char* name, const std::vector<double>& strategy)
   return text + "\n";
 }
 
-std::string trace_text(const Trace& trace) {
+std::string trace_text(const GameTrace& trace) {
   std::string text =
       trace.contracts
           ? fmt::format("\ny <- T(y) from uniform y contracts by {:.6g} per step\n", trace.rate)
@@ -145,7 +141,7 @@ std::string trace_text(const Trace& trace) {
   return text + format_table(rows);
 }
 
-std::string to_human(const Findings& found) {
+std::string game_text(const GameFindings& found) {
   const GameProof& proof = found.proof;
   const Contraction& contraction = found.contraction;
   std::string text =
@@ -170,8 +166,8 @@ std::string to_human(const Findings& found) {
   return found.trace ? text + trace_text(*found.trace) : text;
 }
 
-Action declare(CLI::App& app, const Common& common) {
-  auto flags = std::make_shared<Flags>();
+Action declare_game(CLI::App& app, const Common& common) {
+  auto flags = std::make_shared<GameFlags>();
   app.add_option("file", flags->file, "payoff matrix; rows are the minimising player's actions")
       ->required()
       ->type_name("FILE");
@@ -179,9 +175,9 @@ Action declare(CLI::App& app, const Common& common) {
   app.add_flag("--trace", flags->trace,
                "the error of the double-softmax iteration, step by step, against its bounds");
   return [flags, &common]() -> Result {
-    auto found = std::make_shared<Findings>(find(*flags, common));
-    return {.document = [found] { return to_document(*found); },
-            .text = [found] { return to_human(*found); },
+    auto found = std::make_shared<GameFindings>(find_equilibrium(*flags, common));
+    return {.document = [found] { return game_document(*found); },
+            .text = [found] { return game_text(*found); },
             .exit_code = found->outcome == Outcome::kInterrupted ? 130 : 0};
   };
 }
@@ -193,7 +189,7 @@ std::vector<Command> command_game() {
            .summary = "the equilibrium of an entropy-regularised zero-sum game, with proved bounds",
            .examples = "  lipscope game payoff.csv --tau 0.1\n"
                        "  lipscope game payoff.npy --tau 2 --trace",
-           .declare = declare}};
+           .declare = declare_game}};
 }
 
 }  // namespace lipscope

@@ -19,7 +19,7 @@ namespace {
 
 using namespace app;
 
-struct Flags {
+struct InspectFlags {
   ModelFlags model;
 };
 
@@ -34,7 +34,7 @@ struct Inspection {
 
 const char* const kNorms[] = {"1:1", "2:2", "inf:inf"};
 
-Inspection look(const Flags& flags) {
+Inspection look(const InspectFlags& flags) {
   Inspection result{
       .model = OnnxModel::read(flags.model.path), .graph = {}, .survey = {}, .reason = {}};
   GraphOptions options = flags.model.options();
@@ -67,7 +67,7 @@ Json declared_inputs(const OnnxModel& model) {
   return list;
 }
 
-Json to_document(const Inspection& seen) {
+Json inspect_document(const Inspection& seen) {
   Json document{{"schema", "lipscope.inspect/1"},
                 {"model",
                  {{"file", seen.model.name()},
@@ -133,7 +133,7 @@ std::string heading(const Inspection& seen) {
                             group_digits(graph.parameter_count()));
 }
 
-std::string to_human(const Inspection& seen) {
+std::string inspect_text(const Inspection& seen) {
   std::string text = heading(seen) + "\n";
   std::vector<std::vector<std::string>> rows;
   if (seen.graph) {
@@ -154,13 +154,13 @@ std::string to_human(const Inspection& seen) {
   return text + format_table(rows) + "\nnot supported as a whole: " + seen.reason + "\n";
 }
 
-Action declare(CLI::App& app, const Common&) {
-  auto flags = std::make_shared<Flags>();
+Action declare_inspect(CLI::App& app, const Common&) {
+  auto flags = std::make_shared<InspectFlags>();
   flags->model.declare(app);
   return [flags]() -> Result {
     auto seen = std::make_shared<Inspection>(look(*flags));
-    return {.document = [seen] { return to_document(*seen); },
-            .text = [seen] { return to_human(*seen); }};
+    return {.document = [seen] { return inspect_document(*seen); },
+            .text = [seen] { return inspect_text(*seen); }};
   };
 }
 
@@ -171,7 +171,7 @@ std::vector<Command> command_inspect() {
       {.name = "inspect",
        .summary = "operators, shapes and parameters of a model, and what is supported",
        .examples = "  lipscope inspect net.onnx\n  lipscope inspect net.onnx --dim seq=16 --json",
-       .declare = declare}};
+       .declare = declare_inspect}};
 }
 
 }  // namespace lipscope

@@ -13,7 +13,7 @@ namespace {
 
 using namespace app;
 
-Json to_document() {
+Json methods_document() {
   Json rows = Json::array();
   for (const MethodInfo& info : method_list()) {
     rows.push_back({{"method", info.id},
@@ -25,7 +25,7 @@ Json to_document() {
   return {{"schema", "lipscope.methods/1"}, {"methods", std::move(rows)}};
 }
 
-std::string to_human() {
+std::string methods_text() {
   std::vector<std::vector<std::string>> rows{{"method", "side", "guarantee", "what it does"}};
   for (const MethodInfo& info : method_list()) {
     rows.push_back({std::string(info.id), std::string(info.side),
@@ -41,7 +41,7 @@ std::vector<Command> command_methods() {
            .summary = "the methods that 'bound' uses",
            .examples = "  lipscope methods\n  lipscope methods --json",
            .declare = [](CLI::App&, const Common&) -> Action {
-             return [] { return Result{.document = to_document, .text = to_human}; };
+             return [] { return Result{.document = methods_document, .text = methods_text}; };
            }}};
 }
 

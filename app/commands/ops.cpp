@@ -13,14 +13,14 @@ namespace {
 
 using namespace app;
 
-Json to_document() {
+Json ops_document() {
   Json rows = Json::array();
   for (const OpKind& kind : op_kinds())
     rows.push_back({{"op", kind.name}, {"derivative", has_derivative(kind)}});
   return {{"schema", "lipscope.ops/1"}, {"ops", std::move(rows)}};
 }
 
-std::string to_human() {
+std::string ops_text() {
   std::vector<std::vector<std::string>> rows{{"operator", "derivative"}};
   for (const OpKind& kind : op_kinds())
     rows.push_back({std::string(kind.name), has_derivative(kind) ? "yes" : "no"});
@@ -34,7 +34,7 @@ std::vector<Command> command_ops() {
            .summary = "the ONNX operators that can be loaded",
            .examples = "  lipscope ops\n  lipscope ops --json",
            .declare = [](CLI::App&, const Common&) -> Action {
-             return [] { return Result{.document = to_document, .text = to_human}; };
+             return [] { return Result{.document = ops_document, .text = ops_text}; };
            }}};
 }
 

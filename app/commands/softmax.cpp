@@ -22,7 +22,7 @@ namespace {
 
 using namespace app;
 
-struct Flags {
+struct SoftmaxFlags {
   std::string file, scale = "1";
   double lambda = 1;
   std::vector<std::string> norms;
@@ -37,7 +37,7 @@ struct Answered {
   Outcome outcome = Outcome::kFinished;
 };
 
-Tensor read_logits(const Flags& flags) {
+Tensor read_logits(const SoftmaxFlags& flags) {
   const double scale = parse_scale(flags.scale);
   Tensor logits = read_array(flags.file).cast(ElementType::kFloat64);
   if (scale != 1) {
@@ -46,7 +46,7 @@ Tensor read_logits(const Flags& flags) {
   return logits;
 }
 
-Answered answer(const Flags& flags, const Common& common) {
+Answered answer(const SoftmaxFlags& flags, const Common& common) {
   const auto start = std::chrono::steady_clock::now();
   const std::stop_token stop = stop_on_interrupt();
   const auto should_stop = [&] {
@@ -75,10 +75,6 @@ Answered answer(const Flags& flags, const Common& common) {
   return result;
 }
 
-Json proved(double value, std::string_view how) {
-  return to_json(Bound{value, Guarantee::kProved, std::string(how)});
-}
-
 Json row_json(const SoftmaxRowReport& row, const SoftmaxQuestion& question) {
   Json norms = Json::object();
   for (std::size_t j = 0; j < row.norms.size(); ++j) {
@@ -91,7 +87,7 @@ Json row_json(const SoftmaxRowReport& row, const SoftmaxQuestion& question) {
           {"probabilities", row.probabilities}};
 }
 
-Json to_document(const Answered& result) {
+Json softmax_document(const Answered& result) {
   const SoftmaxQuestion& question = result.question;
   const SoftmaxReport& report = result.report;
   Json global = Json::object(), summary = Json::object();
@@ -142,7 +138,7 @@ std::string remark(const Answered& result) {
       all ? ", not all perturbations" : "");
 }
 
-std::string to_human(const Answered& result, const Flags& flags) {
+std::string softmax_text(const Answered& result, const SoftmaxFlags& flags) {
   constexpr std::size_t kShown = 20;
   const SoftmaxQuestion& question = result.question;
   const SoftmaxReport& report = result.report;
@@ -185,8 +181,8 @@ std::string to_human(const Answered& result, const Flags& flags) {
   return text;
 }
 
-Action declare(CLI::App& app, const Common& common) {
-  auto flags = std::make_shared<Flags>();
+Action declare_softmax(CLI::App& app, const Common& common) {
+  auto flags = std::make_shared<SoftmaxFlags>();
   app.add_option("FILE", flags->file, "rows of logits; file.npz:key for one array of several")
       ->required();
   app.add_option("--lambda", flags->lambda, "inverse temperature")->capture_default_str();
@@ -207,8 +203,8 @@ Action declare(CLI::App& app, const Common& common) {
   app.add_flag("--summary", flags->summary, "leave out the rows");
   return [flags, &common]() -> Result {
     auto result = std::make_shared<Answered>(answer(*flags, common));
-    return {.document = [result] { return to_document(*result); },
-            .text = [result, flags] { return to_human(*result, *flags); },
+    return {.document = [result] { return softmax_document(*result); },
+            .text = [result, flags] { return softmax_text(*result, *flags); },
             .exit_code = result->outcome == Outcome::kInterrupted ? 130 : 0};
   };
 }
@@ -220,7 +216,7 @@ std::vector<Command> command_softmax() {
            .summary = "how sensitive the softmax of each row of logits is, here and at worst",
            .examples = "  lipscope softmax scores.npz --norm 2 --norm inf --lambda 0.5\n"
                        "  lipscope softmax logits.csv --empirical 0.01,0.1,1 --summary",
-           .declare = declare}};
+           .declare = declare_softmax}};
 }
 
 }  // namespace lipscope

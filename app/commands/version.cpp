@@ -13,14 +13,14 @@ namespace {
 
 using namespace app;
 
-Json to_document() {
+Json version_document() {
   Json features = Json::object();
   for (const auto& [name, value] : build_features()) features[name] = value;
   return {
       {"schema", "lipscope.version/1"}, {"version", version()}, {"features", std::move(features)}};
 }
 
-std::string to_human() {
+std::string version_text() {
   std::string text = fmt::format("lipscope {}\n", version());
   for (const auto& [name, value] : build_features())
     text += fmt::format("  {:<10} {}\n", name, value);
@@ -34,7 +34,7 @@ std::vector<Command> command_version() {
            .summary = "version and libraries",
            .examples = "  lipscope version\n  lipscope version --json",
            .declare = [](CLI::App&, const Common&) -> Action {
-             return [] { return Result{.document = to_document, .text = to_human}; };
+             return [] { return Result{.document = version_document, .text = version_text}; };
            }}};
 }
 

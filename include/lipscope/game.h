@@ -83,13 +83,13 @@ struct TraceStep {
   double a_priori = 0;      // bounds known before step 1 (of error from iteration 1 on)
   double a_posteriori = 0;  // bounds known after step k
 };
-struct Trace {
+struct GameTrace {
   double damping = 1;  // y <- (1 - damping) y + damping T(y)
   double rate = 0;     // proved factor per step: of |y - y*|_1, or of the excess [games-7]
   bool contracts = true;
   std::vector<TraceStep> steps;
 };
-[[nodiscard]] Trace trace_game(const Game& game, const Equilibrium& equilibrium, double factor,
-                               Index max_steps, const GameLimits& limits = {});
+[[nodiscard]] GameTrace trace_game(const Game& game, const Equilibrium& equilibrium, double factor,
+                                   Index max_steps, const GameLimits& limits = {});
 
 }  // namespace lipscope

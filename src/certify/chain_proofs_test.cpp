@@ -42,7 +42,7 @@ Json certificate_of(const OnnxModel& model, const std::string& method, const std
                                        answer));
 }
 
-CheckResult check_resealed(const OnnxModel& model, Json certificate) {
+CheckResult check_resealed_chain(const OnnxModel& model, Json certificate) {
   certificate["sha256"] = certificate_digest(certificate);
   return check_certificate(model, to_text(certificate));
 }
@@ -57,7 +57,7 @@ TEST(ChainProofs, AreAccepted) {
   for (const auto& [method, norm] : kCases) {
     const Json certificate = certificate_of(model, method, norm);
     EXPECT_EQ(certificate["claim"]["upper"]["method"], method);
-    const CheckResult result = check_resealed(model, certificate);
+    const CheckResult result = check_resealed_chain(model, certificate);
     EXPECT_TRUE(result.valid) << method << " " << norm << ": " << result.reason;
   }
 }
@@ -72,7 +72,8 @@ TEST(ChainProofs, AreRejectedWhenTheClaimIsLower) {
       value = value.get<double>() * factor;
       Json& proof = changed["proof"][0];
       if (proof["kind"] == "lipsdp") proof["rho"] = proof["rho"].get<double>() * factor * factor;
-      EXPECT_FALSE(check_resealed(model, changed).valid) << method << " " << norm << " " << factor;
+      EXPECT_FALSE(check_resealed_chain(model, changed).valid)
+          << method << " " << norm << " " << factor;
     }
   }
 }
@@ -82,18 +83,18 @@ TEST(ChainProofs, AreRejectedForAnotherQuestion) {
   const Json whole = certificate_of(model, "loop-transform", "2");
   Json wider = whole;  // the constant from linf is larger
   wider["query"]["norm_in"] = "inf";
-  EXPECT_FALSE(check_resealed(model, wider).valid);
+  EXPECT_FALSE(check_resealed_chain(model, wider).valid);
   for (const char* name : {"", "magic", "lipsdp", "loop_transform"}) {
     Json other = whole;
     other["proof"][0]["bound"] = name;
-    EXPECT_FALSE(check_resealed(model, other).valid) << name;
+    EXPECT_FALSE(check_resealed_chain(model, other).valid) << name;
   }
   Json odd = whole;
   odd["proof"][0]["bound"] = 7;
-  EXPECT_ANY_THROW((void)check_resealed(model, odd));
+  EXPECT_ANY_THROW((void)check_resealed_chain(model, odd));
   Json other_model = whole;
   other_model["model"]["sha256"] = std::string(64, '0');
-  EXPECT_FALSE(check_resealed(model, other_model).valid);
+  EXPECT_FALSE(check_resealed_chain(model, other_model).valid);
 }
 
 // Multipliers for the first part of a network, gains for the rest: (|x|, -|x|), then a softmax.
@@ -117,8 +118,8 @@ TEST(PrefixProof, IsExactWhereThePartsAre) {
   const double root = std::sqrt(2.0) / 2;  // (|x|, -|x|) has slope sqrt(2), softmax 1/2
   EXPECT_GE(certificate["claim"]["upper"]["value"].get<double>(), root);
   EXPECT_LE(certificate["claim"]["upper"]["value"].get<double>(), root * 1.001);
-  EXPECT_TRUE(check_resealed(model, certificate).valid);
-  const CheckResult other = check_resealed(model, certificate_of(model, "lipsdp", "2:inf"));
+  EXPECT_TRUE(check_resealed_chain(model, certificate).valid);
+  const CheckResult other = check_resealed_chain(model, certificate_of(model, "lipsdp", "2:inf"));
   EXPECT_TRUE(other.valid) << other.reason;
 }
 
@@ -127,23 +128,23 @@ TEST(PrefixProof, IsRejectedWhenAPartIsFalse) {
   const Json good = certificate_of(model, "lipsdp", "2");
   Json changed = good;
   changed["claim"]["upper"]["value"] = 0.999 * good["claim"]["upper"]["value"].get<double>();
-  EXPECT_FALSE(check_resealed(model, changed).valid);
+  EXPECT_FALSE(check_resealed_chain(model, changed).valid);
   changed = good;
   changed["proof"][0]["rho"] = 0.9 * good["proof"][0]["rho"].get<double>();
-  EXPECT_FALSE(check_resealed(model, changed).valid);
+  EXPECT_FALSE(check_resealed_chain(model, changed).valid);
   for (const char* at : {"v", "u", "y", "nothing"}) {
     changed = good;
     changed["proof"][0]["at"] = at;
-    EXPECT_FALSE(check_resealed(model, changed).valid) << at;
+    EXPECT_FALSE(check_resealed_chain(model, changed).valid) << at;
   }
   changed = good;
   changed["proof"][0].erase("at");
-  EXPECT_FALSE(check_resealed(model, changed).valid);
+  EXPECT_FALSE(check_resealed_chain(model, changed).valid);
   changed = good;
   for (Json& gain : changed["proof"][1]["gains"]) {
     if (gain["node"] == "softmax") gain["value"] = 0.49;
   }
-  EXPECT_FALSE(check_resealed(model, changed).valid);
+  EXPECT_FALSE(check_resealed_chain(model, changed).valid);
 }
 
 }  // namespace

@@ -15,8 +15,8 @@ namespace {
 
 using testing_support::GraphMaker;
 
-Answer ascend(const Graph& graph, const std::string& norm, Domain domain = {}, double seconds = 20,
-              const std::string& method = "jacobian-ascent") {
+Answer jacobian_ascend(const Graph& graph, const std::string& norm, Domain domain = {},
+                       double seconds = 20, const std::string& method = "jacobian-ascent") {
   const Query query{&graph, parse_norms(norm), std::move(domain)};
   const Budget budget{.time = std::chrono::duration<double>(seconds), .methods = {method}};
   Answer answer = find_bracket(query, budget, {});
@@ -62,14 +62,14 @@ Graph affine() {
 }
 
 TEST(JacobianAscent, AffineMapsAreTight) {
-  expect_close_below(lower(ascend(affine(), "2")), std::sqrt(45.0));
-  expect_close_below(lower(ascend(affine(), "1")), 7);
-  expect_close_below(lower(ascend(affine(), "inf")), 9);
-  expect_close_below(lower(ascend(affine(), "1:inf")), 5);
-  expect_close_below(lower(ascend(affine(), "2:inf")), std::sqrt(41.0));
-  expect_close_below(lower(ascend(affine(), "1:2")), 5);
-  expect_close_below(lower(ascend(affine(), "inf:1")), 12);
-  expect_close_below(lower(ascend(affine(), "inf", box(2, -1, 1))), 9);
+  expect_close_below(lower(jacobian_ascend(affine(), "2")), std::sqrt(45.0));
+  expect_close_below(lower(jacobian_ascend(affine(), "1")), 7);
+  expect_close_below(lower(jacobian_ascend(affine(), "inf")), 9);
+  expect_close_below(lower(jacobian_ascend(affine(), "1:inf")), 5);
+  expect_close_below(lower(jacobian_ascend(affine(), "2:inf")), std::sqrt(41.0));
+  expect_close_below(lower(jacobian_ascend(affine(), "1:2")), 5);
+  expect_close_below(lower(jacobian_ascend(affine(), "inf:1")), 12);
+  expect_close_below(lower(jacobian_ascend(affine(), "inf", box(2, -1, 1))), 9);
 }
 
 TEST(JacobianAscent, WideAffineMapFollowsItsLargestSingularValue) {
@@ -82,20 +82,20 @@ TEST(JacobianAscent, WideAffineMapFollowsItsLargestSingularValue) {
   const ValueId x = m.input({1, n});
   const Graph graph = m.finish(m.add("MatMul", {x, m.weights({n, n}, entries)}));
   for (const char* norm : {"1", "2", "inf"})
-    expect_close_below(lower(ascend(graph, norm, {}, 1)), 5);
+    expect_close_below(lower(jacobian_ascend(graph, norm, {}, 1)), 5);
 }
 
 TEST(JacobianAscent, AbsoluteValue) {
-  expect_close_below(lower(ascend(unary("Abs"), "2")), 1);
+  expect_close_below(lower(jacobian_ascend(unary("Abs"), "2")), 1);
   // No pair inside the ball sees more than the slope 1, wherever the kink is.
-  expect_close_below(lower(ascend(unary("Abs"), "2", ball({0}, 1e-3))), 1);
+  expect_close_below(lower(jacobian_ascend(unary("Abs"), "2", ball({0}, 1e-3))), 1);
 }
 
 TEST(JacobianAscent, BothUnitsActiveAtTheKinkIsNotASlope) {
   GraphMaker m;
   const ValueId x = m.input({1, 1});
   const ValueId a = m.add("Relu", {x}), b = m.add("Relu", {m.add("Neg", {x})});
-  expect_close_below(lower(ascend(m.finish(m.add("Sub", {a, b})), "2")), 1);
+  expect_close_below(lower(jacobian_ascend(m.finish(m.add("Sub", {a, b})), "2")), 1);
 }
 
 TEST(JacobianAscent, FindsTheSteepCell) {
@@ -105,8 +105,8 @@ TEST(JacobianAscent, FindsTheSteepCell) {
   const ValueId h = m.add(
       "Relu", {m.add("Gemm", {x, m.weights({1, 3}, {1, 1, 1}), m.weights({3}, {0, -5, -5.5})})});
   const Graph graph = m.finish(m.add("MatMul", {h, m.weights({3, 1}, {1, 4, -5})}));
-  expect_close_below(lower(ascend(graph, "2")), 5);
-  expect_close_below(lower(ascend(graph, "2", box(1, -1, 4))), 1);
+  expect_close_below(lower(jacobian_ascend(graph, "2")), 5);
+  expect_close_below(lower(jacobian_ascend(graph, "2", box(1, -1, 4))), 1);
 }
 
 TEST(JacobianAscent, ReluOfOrthogonalUnitsReachesAllActive) {
@@ -116,16 +116,16 @@ TEST(JacobianAscent, ReluOfOrthogonalUnitsReachesAllActive) {
   const ValueId h = m.add("Relu", {m.add("Sub", {x, m.weights({1}, {0.5})})});
   const Graph graph =
       m.finish(m.add("MatMul", {h, m.weights({8, 1}, std::vector<double>(8, 1.0))}));
-  expect_close_below(lower(ascend(graph, "2")), std::sqrt(8.0));
-  expect_close_below(lower(ascend(graph, "inf")), 8);
-  expect_close_below(lower(ascend(graph, "2", box(8, -1, 1))), std::sqrt(8.0));
+  expect_close_below(lower(jacobian_ascend(graph, "2")), std::sqrt(8.0));
+  expect_close_below(lower(jacobian_ascend(graph, "inf")), 8);
+  expect_close_below(lower(jacobian_ascend(graph, "2", box(8, -1, 1))), std::sqrt(8.0));
 }
 
 TEST(JacobianAscent, SmoothFunctionsLoseLittleToTheProof) {
-  expect_close_below(lower(ascend(unary("Sigmoid"), "2")), 0.25, 1e-6);
-  expect_close_below(lower(ascend(unary("Tanh"), "2")), 1, 1e-6);
+  expect_close_below(lower(jacobian_ascend(unary("Sigmoid"), "2")), 0.25, 1e-6);
+  expect_close_below(lower(jacobian_ascend(unary("Tanh"), "2")), 1, 1e-6);
   // Steepest at the end of the box.
-  expect_close_below(lower(ascend(unary("Tanh"), "2", box(1, 1, 2))),
+  expect_close_below(lower(jacobian_ascend(unary("Tanh"), "2", box(1, 1, 2))),
                      1 - std::pow(std::tanh(1.0), 2), 1e-5);
 }
 
@@ -133,19 +133,20 @@ TEST(JacobianAscent, StaysInBallsOfAllNorms) {
   const double r = 0.3;
   for (const double p : {1.0, 2.0, 3.0, HUGE_VAL}) {
     for (const char* norm : {"1", "2", "inf"}) {
-      EXPECT_GT(lower(ascend(affine(), norm, ball({1, -2}, r, p), 1)), 4.99) << p << " " << norm;
+      EXPECT_GT(lower(jacobian_ascend(affine(), norm, ball({1, -2}, r, p), 1)), 4.99)
+          << p << " " << norm;
     }
   }
   Domain both = ball({1, -2}, r);
   both.box = Box{filled(2, -1.9), filled(2, 1)};
-  expect_close_below(lower(ascend(affine(), "2", both)), std::sqrt(45.0));
+  expect_close_below(lower(jacobian_ascend(affine(), "2", both)), std::sqrt(45.0));
 }
 
 TEST(JacobianAscent, ConstantFunctionHasNoLowerBoundAboveZero) {
   GraphMaker m;
   const ValueId x = m.input({1, 2});
   const Graph graph = m.finish(m.add("MatMul", {x, m.weights({2, 2}, {0, 0, 0, 0})}));
-  EXPECT_EQ(lower(ascend(graph, "2")), 0);
+  EXPECT_EQ(lower(jacobian_ascend(graph, "2")), 0);
 }
 
 // A network on which the search would go on for a while.
@@ -181,16 +182,16 @@ TEST(JacobianAscent, StopsAtOnceWhenAsked) {
 }
 
 TEST(JacobianAscent, SameSeedSameAnswer) {
-  EXPECT_EQ(lower(ascend(affine(), "3:1.5")), lower(ascend(affine(), "3:1.5")));
+  EXPECT_EQ(lower(jacobian_ascend(affine(), "3:1.5")), lower(jacobian_ascend(affine(), "3:1.5")));
 }
 
 TEST(Point, NormOfTheJacobian) {
-  const Answer at = ascend(unary("Tanh"), "2", ball({0.7}, 0), 5, "point");
+  const Answer at = jacobian_ascend(unary("Tanh"), "2", ball({0.7}, 0), 5, "point");
   EXPECT_NEAR(lower(at, Guarantee::kReal), 1 - std::pow(std::tanh(0.7), 2), 1e-12);
   EXPECT_FALSE(at.bracket.lower(Guarantee::kProved));
   for (const auto& [norm, exact] : std::vector<std::pair<std::string, double>>{
            {"2", std::sqrt(45.0)}, {"1", 7}, {"inf", 9}, {"1:inf", 5}, {"inf:1", 12}}) {
-    const Answer answer = ascend(affine(), norm, ball({1, 2}, 0), 5, "point");
+    const Answer answer = jacobian_ascend(affine(), norm, ball({1, 2}, 0), 5, "point");
     EXPECT_NEAR(lower(answer, Guarantee::kReal), exact, 1e-9) << norm;
   }
 }
@@ -201,14 +202,14 @@ TEST(Point, OneSidedDerivativesAtAKinkAreNotBelieved) {
   const ValueId x = m.input({1, 1});
   const ValueId a = m.add("Relu", {x}), b = m.add("Relu", {m.add("Neg", {x})});
   const Graph graph = m.finish(m.add("Sub", {a, b}));
-  const Answer answer = ascend(graph, "2", ball({0}, 0), 5, "point");
+  const Answer answer = jacobian_ascend(graph, "2", ball({0}, 0), 5, "point");
   EXPECT_NEAR(lower(answer, Guarantee::kEstimate), 1, 1e-9);
 }
 
 TEST(Point, OnlyWhereTheDomainIsOnePoint) {
-  const Answer answer = ascend(affine(), "2", ball({1, 2}, 0.1), 5, "point");
+  const Answer answer = jacobian_ascend(affine(), "2", ball({1, 2}, 0.1), 5, "point");
   ASSERT_EQ(lower(answer, Guarantee::kEstimate), 0);
-  const Answer other = ascend(affine(), "2", ball({1, 2}, 0), 5);
+  const Answer other = jacobian_ascend(affine(), "2", ball({1, 2}, 0), 5);
   EXPECT_EQ(lower(other), 0);
 }
 

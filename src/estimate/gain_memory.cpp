@@ -13,14 +13,14 @@ namespace {
 
 // Numerically computed gains are widened by 2^-40 so that a checker on another machine, whose BLAS
 // adds in another order, comes out below. Those of few bits are exact anyway.
-double widened(double gain) {
+double widened_gain(double gain) {
   const bool few_bits = static_cast<double>(static_cast<float>(gain)) == gain;
   return few_bits ? gain : mul_up(gain, 1 + 0x1p-40);
 }
 
 double ask(const Node& node, Index k, const NormPair& norms, std::span<const Box> in, bool quick) {
   const auto gain = node.op->gain({norms, in, k, quick});
-  return !gain || std::isnan(gain->value) ? kInf : widened(gain->value);
+  return !gain || std::isnan(gain->value) ? kInf : widened_gain(gain->value);
 }
 
 // A tensor of one number, the usual thing for an unbounded domain, is told by that number: shapes

@@ -19,7 +19,7 @@ double seconds_since(Clock::time_point start) {
 
 // Multipliers of the dual made feasible: those of a node, and rho for the input, are raised by
 // (1 + e)^2 for each step they are away from the output [global-4].
-LipsdpGuess widened(const SdpNetwork& network, const LipsdpDual& dual, double e) {
+LipsdpGuess widened_guess(const SdpNetwork& network, const LipsdpDual& dual, double e) {
   const int depth = network.nodes.back().depth;
   const auto raise = [&](std::size_t k) {
     return std::pow(1 + e, 2.0 * (depth - network.nodes[k].depth));
@@ -94,7 +94,7 @@ class Solver {
   // sqrt(rho / dual) - 1 when it was proved.
   double tried(double e) {
     const auto start = Clock::now();
-    const LipsdpGuess guess = widened(net_, dual_, e);
+    const LipsdpGuess guess = widened_guess(net_, dual_, e);
     const bool proved = prove_(guess);
     proof_seconds_ = seconds_since(start);
     return proved ? std::sqrt(guess.rho / guess.dual) - 1 : HUGE_VAL;

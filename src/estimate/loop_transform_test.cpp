@@ -16,7 +16,7 @@ double norm_of(Index rows, Index cols, const std::vector<double>& entries, const
   return matrix_norm({rows, cols, entries.data()}, parse_norms(norms)).upper;
 }
 
-double bound_of(const Graph& graph, const char* norms) {
+double loop_transform_bound_of(const Graph& graph, const char* norms) {
   std::string reason;
   const auto network = sdp_network_of({&graph, parse_norms(norms), {}}, reason);
   EXPECT_TRUE(network) << reason;
@@ -28,7 +28,7 @@ TEST(LoopTransform, OneLayerByHand) {
   const Graph graph = relu_chain({matrix(2, 2, {1, -1, 2, 1}), matrix(2, 2, {1, 0.5, -1, 2})});
   const double product = norm_of(2, 2, {2, 1, -1.5, 3}, "2"),
                layers = norm_of(2, 2, {1, 2, -1, 1}, "2") * norm_of(2, 2, {1, -1, 0.5, 2}, "2");
-  const double by_hand = (product + layers) / 2, found = bound_of(graph, "2");
+  const double by_hand = (product + layers) / 2, found = loop_transform_bound_of(graph, "2");
   EXPECT_LE(found, by_hand * (1 + 1e-6));
   EXPECT_GE(found, 3.354101966);  // the largest norm of all patterns
 }
@@ -37,8 +37,8 @@ TEST(LoopTransform, OneLayerByHand) {
 TEST(LoopTransform, AbsoluteValueIsExact) {
   const Graph graph = relu_chain({matrix(1, 2, {1, -1}), matrix(2, 1, {1, 1})});
   for (const char* norms : {"2", "1", "inf", "3", "1:inf"}) {
-    EXPECT_GE(bound_of(graph, norms), 1) << norms;
-    EXPECT_LE(bound_of(graph, norms), 1 + 1e-6) << norms;
+    EXPECT_GE(loop_transform_bound_of(graph, norms), 1) << norms;
+    EXPECT_LE(loop_transform_bound_of(graph, norms), 1 + 1e-6) << norms;
   }
 }
 
@@ -46,8 +46,8 @@ TEST(LoopTransform, AbsoluteValueIsExact) {
 TEST(LoopTransform, EntriesHelp) {
   const std::vector<double> a{1, 0, 0, 100}, b{1, 0, 0, 0.01};
   const Graph graph = relu_chain({matrix(2, 2, a), matrix(2, 2, b)});
-  EXPECT_LE(bound_of(graph, "inf"), 1 + 1e-6);
-  EXPECT_LE(bound_of(graph, "1"), 1 + 1e-6);
+  EXPECT_LE(loop_transform_bound_of(graph, "inf"), 1 + 1e-6);
+  EXPECT_LE(loop_transform_bound_of(graph, "1"), 1 + 1e-6);
 }
 
 TEST(LoopTransform, NoQuotientAboveTheBound) {
@@ -97,7 +97,7 @@ TEST(LoopTransform, AboveEveryPattern) {
         }
         most = std::max(most, matrix_norm({2, 3, product.data()}, parse_norms(norms)).lower);
       }
-      EXPECT_GE(bound_of(graph, norms), most * (1 - 1e-12)) << norms;
+      EXPECT_GE(loop_transform_bound_of(graph, norms), most * (1 - 1e-12)) << norms;
     }
   }
 }
@@ -119,7 +119,7 @@ TEST(LoopTransform, HoldsForAllWeightsWithinTheirRadii) {
 
 TEST(LoopTransform, ExtremeNetworks) {
   const Graph dead = relu_chain({matrix(2, 2, {1, 0, 2, 0}), matrix(2, 1, {0, 3})});
-  EXPECT_EQ(bound_of(dead, "2"), 0);
+  EXPECT_EQ(loop_transform_bound_of(dead, "2"), 0);
   // Deep and wide: rounding of the products must not take over.
   Rng rng(9);
   for (const double scale : {1e-30, 1.0, 1e30}) {

@@ -16,8 +16,8 @@ namespace {
 using testing_support::GraphMaker;
 using Ints = std::vector<Index>;
 
-double ascend(const Graph& graph, const std::string& norm = "2", Domain domain = {},
-              double seconds = 0.2) {
+double pattern_ascend(const Graph& graph, const std::string& norm = "2", Domain domain = {},
+                      double seconds = 0.2) {
   const Query query{&graph, parse_norms(norm), std::move(domain)};
   const Budget budget{.time = std::chrono::duration<double>(seconds),
                       .methods = {"pattern-ascent"}};
@@ -107,7 +107,7 @@ TEST(PatternAscent, FindsTheSteepestPieceOfAFunctionOfOneNumber) {
     GraphMaker m;
     const ValueId h = m.add("Gemm", {m.input({1, 1}), m.weights({1, 8}, w), m.weights({8}, b)});
     const Graph graph = m.finish(m.add("MatMul", {m.add("Relu", {h}), m.weights({8, 1}, c)}));
-    const double found = ascend(graph);
+    const double found = pattern_ascend(graph);
     EXPECT_LE(found, steepest * (1 + 1e-12));
     EXPECT_GE(found, steepest * (1 - 1e-6)) << trial;
   }
@@ -120,9 +120,9 @@ TEST(PatternAscent, StaysInTheDomain) {
   const auto at = [](double low, double high) {
     return Domain{.box = Box{Tensor::vector({low}), Tensor::vector({high})}, .ball = {}};
   };
-  EXPECT_EQ(ascend(graph, "2", at(-2, -1)), 0);
-  EXPECT_NEAR(ascend(graph, "2", at(-2, 1)), 1, 1e-12);
-  EXPECT_NEAR(ascend(graph, "inf", at(-1, 2)), 1, 1e-12);
+  EXPECT_EQ(pattern_ascend(graph, "2", at(-2, -1)), 0);
+  EXPECT_NEAR(pattern_ascend(graph, "2", at(-2, 1)), 1, 1e-12);
+  EXPECT_NEAR(pattern_ascend(graph, "inf", at(-1, 2)), 1, 1e-12);
 }
 
 }  // namespace

@@ -90,7 +90,7 @@ struct Trials {
   std::vector<double> x, y, length;
 };
 
-Trials make_trials(const Query& query, const DomainProjection& projection, const Line& line,
+Trials make_trials(const Query& query, const DomainProjection& projection, const TrialLine& line,
                    int count) {
   const std::size_t size = line.x.size();
   double scale = 1;
@@ -125,8 +125,8 @@ Trials make_trials(const Query& query, const DomainProjection& projection, const
 
 }  // namespace
 
-ProvedPair prove_along(const Query& query, const DomainProjection& projection, const Line& line,
-                       int trials, double at_least, double noise,
+ProvedPair prove_along(const Query& query, const DomainProjection& projection,
+                       const TrialLine& line, int trials, double at_least, double noise,
                        const std::function<bool()>& should_stop) {
   const std::size_t size = line.x.size();
   const Trials all = make_trials(query, projection, line, trials);

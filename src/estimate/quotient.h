@@ -35,7 +35,7 @@ class DomainProjection {
 };
 
 // A line x + t d, and how far from x the search looked at last (in t).
-struct Line {
+struct TrialLine {
   std::vector<double> x, d;
   double reach = 1;
 };
@@ -49,7 +49,7 @@ struct ProvedPair {
 // interval evaluation is left for the best few. Nothing below `at_least` is worth a proof; `noise`
 // is the loss to expect.
 [[nodiscard]] ProvedPair prove_along(const Query& query, const DomainProjection& projection,
-                                     const Line& line, int trials, double at_least, double noise,
-                                     const std::function<bool()>& should_stop);
+                                     const TrialLine& line, int trials, double at_least,
+                                     double noise, const std::function<bool()>& should_stop);
 
 }  // namespace lipscope

@@ -20,7 +20,7 @@ SdpNetwork network_of(const Graph& graph) {
   EXPECT_TRUE(network) << reason;
   return *std::move(network);
 }
-double bound_of(const Graph& graph) { return seqlip_up(network_of(graph), kEuclid); }
+double seqlip_bound_of(const Graph& graph) { return seqlip_up(network_of(graph), kEuclid); }
 
 using Vector = std::vector<double>;
 
@@ -96,11 +96,11 @@ TEST(SeqLip, CoversHoldWithinTheError) {
 
 TEST(SeqLip, SmallLayersAreExact) {
   // relu(x) + relu(-x).
-  const double one = bound_of(relu_chain({matrix(1, 2, {1, -1}), matrix(2, 1, {1, 1})}));
+  const double one = seqlip_bound_of(relu_chain({matrix(1, 2, {1, -1}), matrix(2, 1, {1, 1})}));
   EXPECT_GE(one, 1);
   EXPECT_LE(one, 1 + 1e-6);
   const double golden =
-      bound_of(relu_chain({matrix(2, 2, {1, -1, 2, 1}), matrix(2, 2, {1, 0.5, -1, 2})}));
+      seqlip_bound_of(relu_chain({matrix(2, 2, {1, -1, 2, 1}), matrix(2, 2, {1, 0.5, -1, 2})}));
   EXPECT_GE(golden, 3.354101966249);
   EXPECT_LE(golden, 3.354101966251 * (1 + 1e-6));
 }
@@ -113,7 +113,7 @@ TEST(SeqLip, ClosedForm) {
     a[i * 15] = i == 0 ? 3 : 1;
     for (std::size_t j = 0; j < 14; ++j) b[i * 14 + j] = (i == j ? 1 : 0) + 2.0 / 14;
   }
-  const double bound = bound_of(relu_chain({matrix(14, 14, a), matrix(14, 14, b)}));
+  const double bound = seqlip_bound_of(relu_chain({matrix(14, 14, a), matrix(14, 14, b)}));
   const double formula = std::sqrt(8 * (8.0 / 14 + 1) + 9);
   EXPECT_NEAR(bound, formula, 1e-4 * formula);
 }
@@ -142,7 +142,7 @@ TEST(SeqLip, TheGreedyValueIsNoBound) {
   const ValueId v = m.add("Gemm", {x, m.weights({1, 3}, {1, 1, 1}), m.weights({3}, {-1, -1, 1})});
   const Graph graph = m.finish(m.add("MatMul", {m.add("Relu", {v}), m.weights({3, 1}, b)}));
   EXPECT_GT(proved_quotient({&graph, kEuclid, {}}, {{-0.5}, {0.5}}), 2.89);
-  EXPECT_GE(bound_of(graph), 2.9 * (1 - 1e-7));
+  EXPECT_GE(seqlip_bound_of(graph), 2.9 * (1 - 1e-7));
 }
 
 TEST(SeqLip, NoQuotientAboveTheBound) {
@@ -210,7 +210,7 @@ TEST(SeqLip, AboveEveryPattern) {
       most = value;
       on = other;
     }
-    EXPECT_GE(bound_of(relu_chain(layers)), most * (1 - 1e-6)) << trial;
+    EXPECT_GE(seqlip_bound_of(relu_chain(layers)), most * (1 - 1e-6)) << trial;
   }
 }
 

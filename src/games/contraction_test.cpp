@@ -107,7 +107,7 @@ TEST(GameTrace, BoundsHoldStepByStep) {
     const Game game = random_game(random, integer(random, 2, 12), integer(random, 2, 12),
                                   log_uniform(random, 0.1, 20), trial % 3);
     const Equilibrium found = solve_game(game);
-    const Trace trace = trace_game(game, found, contraction_of(game).factor, 300);
+    const GameTrace trace = trace_game(game, found, contraction_of(game).factor, 300);
     EXPECT_EQ(trace.contracts, contraction_of(game).factor < 1);
     ASSERT_GE(trace.steps.size(), 2U);
     for (const TraceStep& step : trace.steps) {

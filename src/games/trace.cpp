@@ -16,9 +16,9 @@ double distance(const std::vector<double>& a, const std::vector<double>& b) {
 
 }  // namespace
 
-Trace trace_game(const Game& game, const Equilibrium& equilibrium, double factor, Index max_steps,
-                 const GameLimits& limits) {
-  Trace trace{.damping = 1, .rate = factor, .contracts = factor < 1, .steps = {}};
+GameTrace trace_game(const Game& game, const Equilibrium& equilibrium, double factor,
+                     Index max_steps, const GameLimits& limits) {
+  GameTrace trace{.damping = 1, .rate = factor, .contracts = factor < 1, .steps = {}};
   if (!trace.contracts) {
     // The largest damping for which [games-7] holds.
     trace.damping = 1 / (1 + factor);

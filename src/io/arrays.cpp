@@ -104,7 +104,7 @@ std::vector<std::byte> read_unpacked(const std::string& file) {
   return unpacked ? std::move(*unpacked) : std::move(bytes);
 }
 
-Tensor find_array(Bytes bytes, const std::string& name, const std::string& key) {
+Tensor array_under_key(Bytes bytes, const std::string& name, const std::string& key) {
   std::vector<NamedTensor> arrays =
       parse_unpacked(bytes, name, [&](const std::string& member) { return member == key; });
   std::vector<std::string> names;
@@ -146,7 +146,7 @@ std::vector<NamedTensor> read_arrays(const std::string& path, const ArrayFilter&
   const std::vector<std::byte> bytes = read_unpacked(where.file);
   const std::string name = display_name(where.file);
   if (!where.key) return parse_unpacked(bytes, name, wanted);
-  std::vector<NamedTensor> one = single(find_array(bytes, name, *where.key));
+  std::vector<NamedTensor> one = single(array_under_key(bytes, name, *where.key));
   one.front().name = *where.key;
   return one;
 }
@@ -155,7 +155,7 @@ Tensor read_array(const std::string& path) {
   const ArrayPath where = split_path(path);
   const std::vector<std::byte> bytes = read_unpacked(where.file);
   if (!where.key) return only_array(bytes, where.file);
-  return find_array(bytes, display_name(where.file), *where.key);
+  return array_under_key(bytes, display_name(where.file), *where.key);
 }
 
 }  // namespace lipscope

@@ -21,7 +21,8 @@ using testing::expect_error;
 const Tensor kVector = Tensor::vector({1, 2, 3});
 const Buffer kIdx = bytes_of({0, 0, 8, 1, 0, 0, 0, 2, 5, 6});
 
-void expect_bad(const Buffer& bytes, std::string_view text, ErrorCode code = ErrorCode::kBadFile) {
+void expect_bad_array(const Buffer& bytes, std::string_view text,
+                      ErrorCode code = ErrorCode::kBadFile) {
   expect_error([&] { (void)parse_arrays(bytes, "f"); }, code, text);
 }
 
@@ -59,28 +60,28 @@ TEST(ParseArrays, CifarRecordsThatBeginLikeIdxAreCifar) {
 }
 
 TEST(ParseArrays, EmptyFilesAreRefused) {
-  expect_bad({}, "f: is empty");
-  expect_bad(deflate_bytes({}, DeflateFormat::kGzip), "f: is empty");
+  expect_bad_array({}, "f: is empty");
+  expect_bad_array(deflate_bytes({}, DeflateFormat::kGzip), "f: is empty");
 }
 
 TEST(ParseArrays, OtherFilesAreNamed) {
-  expect_bad(bytes_of({8, 7, 18, 7, 'p', 'y', 't', 'o', 'r', 'c', 'h'}),
-             "f: an ONNX model, not an array; give .npy, .npz, idx, csv or CIFAR-10 records");
-  expect_bad(bytes_of({0x80, 2, 'c'}), "f: a Python pickle, not an array");
-  expect_bad(bytes_of("\x89HDF\r\n\x1a\n..."), "f: an HDF5 file");
-  expect_bad(bytes_of("\x89PNG\r\n"), "f: a PNG image");
-  expect_bad(bytes_of("{\"a\": 1}"), "f: a JSON file");
-  expect_bad(bytes_of("<html>"), "f: an HTML or XML file");
-  expect_bad(bytes_of({9, 0, 0, 0, 0, 0, 0, 0, '{', '"'}), "f: a safetensors file");
-  expect_bad(bytes_of({1, 2, 3, 4, 5}), "f: binary data of an unknown kind");
-  expect_bad(bytes_of({0, 0, 8, 1, 0, 0}), "f: truncated idx header");
-  expect_bad(bytes_of("PK\x03\x04"), "f: truncated zip archive");
-  expect_bad(bytes_of("hello\n"), "f: line 1: 'hello' is not a number");
+  expect_bad_array(bytes_of({8, 7, 18, 7, 'p', 'y', 't', 'o', 'r', 'c', 'h'}),
+                   "f: an ONNX model, not an array; give .npy, .npz, idx, csv or CIFAR-10 records");
+  expect_bad_array(bytes_of({0x80, 2, 'c'}), "f: a Python pickle, not an array");
+  expect_bad_array(bytes_of("\x89HDF\r\n\x1a\n..."), "f: an HDF5 file");
+  expect_bad_array(bytes_of("\x89PNG\r\n"), "f: a PNG image");
+  expect_bad_array(bytes_of("{\"a\": 1}"), "f: a JSON file");
+  expect_bad_array(bytes_of("<html>"), "f: an HTML or XML file");
+  expect_bad_array(bytes_of({9, 0, 0, 0, 0, 0, 0, 0, '{', '"'}), "f: a safetensors file");
+  expect_bad_array(bytes_of({1, 2, 3, 4, 5}), "f: binary data of an unknown kind");
+  expect_bad_array(bytes_of({0, 0, 8, 1, 0, 0}), "f: truncated idx header");
+  expect_bad_array(bytes_of("PK\x03\x04"), "f: truncated zip archive");
+  expect_bad_array(bytes_of("hello\n"), "f: line 1: 'hello' is not a number");
 }
 
 TEST(ParseArrays, DoublyCompressedFilesAreRefused) {
   const Buffer once = deflate_bytes(write_npy(kVector), DeflateFormat::kGzip);
-  expect_bad(deflate_bytes(once, DeflateFormat::kGzip), "f: ");
+  expect_bad_array(deflate_bytes(once, DeflateFormat::kGzip), "f: ");
 }
 
 class ReadArrays : public ::testing::Test {
@@ -100,8 +101,8 @@ class ReadArrays : public ::testing::Test {
                static_cast<std::streamsize>(bytes.size()));
     return path;
   }
-  static void expect_bad(const std::string& path, std::string_view text,
-                         ErrorCode code = ErrorCode::kBadFile) {
+  static void expect_bad_array(const std::string& path, std::string_view text,
+                               ErrorCode code = ErrorCode::kBadFile) {
     expect_error([&] { (void)read_array(path); }, code, text);
   }
 
@@ -140,43 +141,43 @@ TEST_F(ReadArrays, CifarImagesAreTheArrayAndLabelsAKey) {
   const std::string path = write("a.bin", Buffer(3073, std::byte{4}));
   EXPECT_EQ(read_array(path).shape(), (Shape{1, 3, 32, 32}));
   EXPECT_EQ(read_array(path + ":labels").at(0), 4.0);
-  expect_bad(path + ":label",
-             "a.bin: no array 'label'; did you mean 'labels'? it has data, labels");
+  expect_bad_array(path + ":label",
+                   "a.bin: no array 'label'; did you mean 'labels'? it has data, labels");
 }
 
 TEST_F(ReadArrays, AWrongKeyListsWhatThereIs) {
   const std::string path = write("a.npz", write_npz(two_));
-  expect_bad(path + ":input_1",
-             "a.npz: no array 'input_1'; did you mean 'input_0'? it has input_0, input:1");
-  expect_bad(path + ":zzz", "a.npz: no array 'zzz'; it has input_0, input:1");
+  expect_bad_array(path + ":input_1",
+                   "a.npz: no array 'input_1'; did you mean 'input_0'? it has input_0, input:1");
+  expect_bad_array(path + ":zzz", "a.npz: no array 'zzz'; it has input_0, input:1");
   std::vector<NamedTensor> many;
   for (int i = 0; i < 20; ++i) many.push_back({fmt::format("array{}", i), kVector});
-  expect_bad(write("many.npz", write_npz(many)) + ":zzz", "array11 and 8 more");
+  expect_bad_array(write("many.npz", write_npz(many)) + ":zzz", "array11 and 8 more");
   const std::string long_key(5000, 'k');
-  expect_bad(path + ":" + long_key, "it has input_0");
+  expect_bad_array(path + ":" + long_key, "it has input_0");
 }
 
 TEST_F(ReadArrays, AChoiceThatIsNotMadeIsAUsageError) {
   const std::string path = write("a.npz", write_npz(two_));
-  expect_bad(
+  expect_bad_array(
       path, "a.npz: holds 2 arrays (input_0, input:1); say which one, as in '" + path + ":input_0'",
       ErrorCode::kUsage);
-  expect_bad(write("a.npy", write_npy(kVector)) + ":x",
-             "a.npy: holds one array without a name; leave out ':x'", ErrorCode::kUsage);
+  expect_bad_array(write("a.npy", write_npy(kVector)) + ":x",
+                   "a.npy: holds one array without a name; leave out ':x'", ErrorCode::kUsage);
 }
 
 TEST_F(ReadArrays, AnEmptyArchiveHasNoArrayToGive) {
   const std::string path = write("a.npz", write_npz({}));
   EXPECT_TRUE(read_arrays(path).empty());
-  expect_bad(path, "a.npz: holds no arrays");
-  expect_bad(path + ":x", "a.npz: holds no arrays");
+  expect_bad_array(path, "a.npz: holds no arrays");
+  expect_bad_array(path + ":x", "a.npz: holds no arrays");
 }
 
 TEST_F(ReadArrays, MissingFilesAndFoldersAreNamed) {
   const std::string missing = (folder_ / "no.npz:key").string();
-  expect_bad(missing, missing + ": no such file");
-  expect_bad(folder_.string(), folder_.string() + ": is a directory");
-  expect_bad(folder_.string() + ":key", "no such file");
+  expect_bad_array(missing, missing + ": no such file");
+  expect_bad_array(folder_.string(), folder_.string() + ": is a directory");
+  expect_bad_array(folder_.string() + ":key", "no such file");
 }
 
 }  // namespace

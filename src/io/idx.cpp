@@ -8,7 +8,7 @@
 namespace lipscope {
 namespace {
 
-std::optional<ElementType> element_type(std::byte code) {
+std::optional<ElementType> idx_element_type(std::byte code) {
   switch (static_cast<std::uint8_t>(code)) {
     case 0x08: return ElementType::kUInt8;
     case 0x09: return ElementType::kInt8;
@@ -32,7 +32,7 @@ Shape read_shape(ByteReader& reader) {
 
 bool is_idx(Bytes bytes) {
   return bytes.size() >= 4 && bytes[0] == std::byte{0} && bytes[1] == std::byte{0} &&
-         element_type(bytes[2]).has_value();
+         idx_element_type(bytes[2]).has_value();
 }
 
 bool is_exact_idx(Bytes bytes) {
@@ -41,12 +41,12 @@ bool is_exact_idx(Bytes bytes) {
   if (bytes.size() < header) return false;
   ByteReader reader(bytes, "", "");
   const Shape shape = read_shape(reader);
-  return packed_bytes(*element_type(bytes[2]), shape) == reader.remaining();
+  return packed_bytes(*idx_element_type(bytes[2]), shape) == reader.remaining();
 }
 
 Tensor parse_idx(Bytes bytes, const std::string& name) {
   if (!is_idx(bytes)) bad_file(name, "not an idx file; give .npy, .npz, idx or csv data");
-  const ElementType type = *element_type(bytes[2]);
+  const ElementType type = *idx_element_type(bytes[2]);
   ByteReader reader(bytes, name, "idx header");
   Shape shape = read_shape(reader);
   require_packed_bytes(type, shape, reader.remaining(), name);

@@ -16,13 +16,13 @@ using testing::operator+;
 using testing::npy_file;
 using testing::truncated;
 
-Tensor parse(std::string_view header, const Buffer& entries) {
+Tensor parse_npy_text(std::string_view header, const Buffer& entries) {
   return parse_npy(npy_file(header, entries), "a.npy");
 }
 
-void expect_bad(std::string_view header, const Buffer& entries, std::string_view text,
-                ErrorCode code = ErrorCode::kBadFile) {
-  expect_error([&] { (void)parse(header, entries); }, code, text);
+void expect_bad_npy(std::string_view header, const Buffer& entries, std::string_view text,
+                    ErrorCode code = ErrorCode::kBadFile) {
+  expect_error([&] { (void)parse_npy_text(header, entries); }, code, text);
 }
 
 TEST(Npy, ReadsWhatNumpyWrites) {
@@ -70,28 +70,30 @@ TEST(Npy, EntriesBeginAtAMultipleOf64) {
 }
 
 TEST(Npy, BigEndianIsRead) {
-  EXPECT_EQ(parse("{'descr': '>i4', 'fortran_order': False, 'shape': (1,)}",
-                  bytes_of({0xff, 0xff, 0xff, 0xfe})),
+  EXPECT_EQ(parse_npy_text("{'descr': '>i4', 'fortran_order': False, 'shape': (1,)}",
+                           bytes_of({0xff, 0xff, 0xff, 0xfe})),
             Tensor(ElementType::kInt32, {1}, std::vector<Index>{-2}));
-  EXPECT_EQ(parse("{'descr': '>f8', 'fortran_order': False, 'shape': ()}",
-                  bytes_of({0x3f, 0xf0, 0, 0, 0, 0, 0, 0})),
+  EXPECT_EQ(parse_npy_text("{'descr': '>f8', 'fortran_order': False, 'shape': ()}",
+                           bytes_of({0x3f, 0xf0, 0, 0, 0, 0, 0, 0})),
             Tensor::scalar(1.0));
 }
 
 TEST(Npy, FortranOrderBecomesRowMajor) {
-  EXPECT_EQ(parse("{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3)}",
-                  bytes_of({1, 4, 2, 5, 3, 6})),
+  EXPECT_EQ(parse_npy_text("{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3)}",
+                           bytes_of({1, 4, 2, 5, 3, 6})),
             Tensor(ElementType::kUInt8, {2, 3}, std::vector<Index>{1, 2, 3, 4, 5, 6}));
-  EXPECT_EQ(parse("{'descr': '|u1', 'fortran_order': True, 'shape': (0, 3)}", {}).shape(),
+  EXPECT_EQ(parse_npy_text("{'descr': '|u1', 'fortran_order': True, 'shape': (0, 3)}", {}).shape(),
             (Shape{0, 3}));
 }
 
 TEST(Npy, HeadersOfOtherWritersAreRead) {
   const Tensor expected(ElementType::kInt8, {2}, std::vector<Index>{1, 2});
   const Buffer entries = bytes_of({1, 2});
-  EXPECT_EQ(parse("{\"shape\":(2,),\"descr\":\"i1\",\"fortran_order\":False}", entries), expected);
-  EXPECT_EQ(parse(" { 'shape' : ( 2L , ) , 'fortran_order':True,'descr':'=i1' , } ", entries),
+  EXPECT_EQ(parse_npy_text("{\"shape\":(2,),\"descr\":\"i1\",\"fortran_order\":False}", entries),
             expected);
+  EXPECT_EQ(
+      parse_npy_text(" { 'shape' : ( 2L , ) , 'fortran_order':True,'descr':'=i1' , } ", entries),
+      expected);
 }
 
 TEST(Npy, VersionsTwoAndThreeHaveALongerLength) {
@@ -128,20 +130,20 @@ TEST(Npy, BytesAfterTheEntriesAreRefused) {
 }
 
 TEST(Npy, SizesBeyondTheFileAreRefusedBeforeAllocating) {
-  expect_bad("{'descr': '<f8', 'fortran_order': False, 'shape': (1152921504606846975,)}", {},
-             "a.npy: truncated: the header says float64 [1152921504606846975]");
-  expect_bad("{'descr': '<f8', 'fortran_order': False, 'shape': (4294967296, 4294967296)}", {},
-             "a.npy: the shape [4294967296, 4294967296] in its header is impossible");
-  expect_bad("{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999999999999,)}", {},
-             "a.npy: the shape in its header is impossible");
-  expect_bad("{'descr': '<f8', 'fortran_order': False, 'shape': (-1,)}", {}, "[-1]");
+  expect_bad_npy("{'descr': '<f8', 'fortran_order': False, 'shape': (1152921504606846975,)}", {},
+                 "a.npy: truncated: the header says float64 [1152921504606846975]");
+  expect_bad_npy("{'descr': '<f8', 'fortran_order': False, 'shape': (4294967296, 4294967296)}", {},
+                 "a.npy: the shape [4294967296, 4294967296] in its header is impossible");
+  expect_bad_npy("{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999999999999,)}", {},
+                 "a.npy: the shape in its header is impossible");
+  expect_bad_npy("{'descr': '<f8', 'fortran_order': False, 'shape': (-1,)}", {}, "[-1]");
 }
 
 TEST(Npy, TooManyDimensionsAreRefused) {
   std::string shape;
   for (int i = 0; i < 65; ++i) shape += "1,";
-  expect_bad("{'descr': '|u1', 'fortran_order': False, 'shape': (" + shape + ")}", bytes_of({1}),
-             "more than 64 dimensions");
+  expect_bad_npy("{'descr': '|u1', 'fortran_order': False, 'shape': (" + shape + ")}",
+                 bytes_of({1}), "more than 64 dimensions");
 }
 
 TEST(Npy, DamagedHeadersAreRefused) {
@@ -154,14 +156,14 @@ TEST(Npy, DamagedHeadersAreRefused) {
         "{'descr': '', 'fortran_order': False, 'shape': (1,)}", "{'descr': '<f4",
         "{'other': 1, 'descr': '<f4', 'fortran_order': False, 'shape': (1,)}",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (1,)} and more"}) {
-    expect_bad(header, bytes_of({0, 0, 0, 0}), "a.npy: damaged .npy header");
+    expect_bad_npy(header, bytes_of({0, 0, 0, 0}), "a.npy: damaged .npy header");
   }
 }
 
 TEST(Npy, TypesThatAreNoNumbersAreUnsupported) {
   const auto refused = [](const std::string& type, std::string_view text) {
-    expect_bad("{'descr': " + type + ", 'fortran_order': False, 'shape': (1,)}", {}, text,
-               ErrorCode::kUnsupported);
+    expect_bad_npy("{'descr': " + type + ", 'fortran_order': False, 'shape': (1,)}", {}, text,
+                   ErrorCode::kUnsupported);
   };
   refused("'|O'", "a.npy: holds Python objects (dtype 'O'); convert the array");
   refused("'<U5'", "holds strings");

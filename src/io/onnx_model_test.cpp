@@ -51,7 +51,7 @@ ModelWriter small_net() {
   return w;
 }
 
-OnnxModel parse(const std::string& text) {
+OnnxModel parse_model(const std::string& text) {
   return OnnxModel::parse(std::as_bytes(std::span(text)), "test.onnx");
 }
 
@@ -154,21 +154,25 @@ TEST(OnnxModel, SurveyNamesWhatIsNotSupported) {
 }
 
 TEST(OnnxModelBadInput, EmptyAndTruncatedAndForeignFiles) {
-  expect_message(message_of(ErrorCode::kBadFile, [] { (void)parse(""); }), {"empty"});
+  expect_message(message_of(ErrorCode::kBadFile, [] { (void)parse_model(""); }), {"empty"});
   const std::string whole = small_net().bytes();
   for (const std::size_t keep : {whole.size() - 1, whole.size() / 2, std::size_t{12}}) {
-    expect_message(message_of(ErrorCode::kBadFile, [&] { (void)parse(whole.substr(0, keep)); }),
-                   {"truncated"});
+    expect_message(
+        message_of(ErrorCode::kBadFile, [&] { (void)parse_model(whole.substr(0, keep)); }),
+        {"truncated"});
   }
   expect_message(
-      message_of(ErrorCode::kBadFile, [] { (void)parse("PK\x03\x04....archive/data.pkl"); }),
+      message_of(ErrorCode::kBadFile, [] { (void)parse_model("PK\x03\x04....archive/data.pkl"); }),
       {"torch.onnx.export"});
-  expect_message(message_of(ErrorCode::kBadFile, [] { (void)parse("\x80\x02}q\x01."); }),
+  expect_message(message_of(ErrorCode::kBadFile, [] { (void)parse_model("\x80\x02}q\x01."); }),
                  {"torch.onnx.export"});
-  expect_message(message_of(ErrorCode::kBadFile, [] { (void)parse("\x89HDF\r\n\x1a\n...."); }),
-                 {"tf2onnx"});
-  expect_message(message_of(ErrorCode::kBadFile, [] { (void)parse("\x93NUMPY\x01"); }), {"npy"});
-  expect_message(message_of(ErrorCode::kBadFile, [] { (void)parse("hello, world\n"); }), {"text"});
+  expect_message(
+      message_of(ErrorCode::kBadFile, [] { (void)parse_model("\x89HDF\r\n\x1a\n...."); }),
+      {"tf2onnx"});
+  expect_message(message_of(ErrorCode::kBadFile, [] { (void)parse_model("\x93NUMPY\x01"); }),
+                 {"npy"});
+  expect_message(message_of(ErrorCode::kBadFile, [] { (void)parse_model("hello, world\n"); }),
+                 {"text"});
 }
 
 TEST(OnnxModelBadInput, MissingFile) {
@@ -265,11 +269,11 @@ TEST(OnnxModelBadInput, ShapesThatDoNotFit) {
   expect_message(message, {"'clash'"});
 }
 
-class ExternalData : public testing::Test {
+class ExternalData : public ::testing::Test {
  protected:
   void SetUp() override {
     // Tests run side by side in processes of their own.
-    folder_ = std::filesystem::path(testing::TempDir()) /
+    folder_ = std::filesystem::path(::testing::TempDir()) /
               ("lipscope_external_data_" + std::to_string(getpid()));
     std::filesystem::create_directories(folder_ / "model");
     write(folder_ / "model" / "w.data", 24);

@@ -14,8 +14,8 @@
 namespace lipscope {
 namespace {
 
-const Tensor& find_array(const OnnxModel& model, std::size_t k,
-                         std::span<const NamedTensor> arrays) {
+const Tensor& array_for_input(const OnnxModel& model, std::size_t k,
+                              std::span<const NamedTensor> arrays) {
   const std::string& name = model.inputs()[k].name;
   const std::string numbered = fmt::format("input_{}", k);
   for (const std::string& key : {name, numbered}) {
@@ -135,7 +135,7 @@ Samples match_samples(const OnnxModel& model, std::span<const NamedTensor> array
   std::map<std::string, Index> counts;
   for (std::size_t k = 0; k < model.inputs().size(); ++k) {
     const ModelInput& input = model.inputs()[k];
-    const Tensor& array = find_array(model, k, arrays);
+    const Tensor& array = array_for_input(model, k, arrays);
     const Shape shape = sample_shape(input, array.shape());
     const Index count = count_samples(input, shape, array);
     if (count == 0) {

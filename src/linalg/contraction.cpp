@@ -13,9 +13,9 @@ namespace lipscope {
 namespace {
 
 constexpr Index kIntMax = std::numeric_limits<int>::max();
-constexpr Index kSmallestGemm = 128;             // multiplications that pay for a BLAS call
-constexpr Index kParallelWork = Index{1} << 16;  // multiplications that pay for a thread
-constexpr Index kLargeGemm = Index{1} << 24;     // BLAS uses all threads well from here on
+constexpr Index kSmallestGemm = 128;              // multiplications that pay for a BLAS call
+constexpr Index kWorkPerThread = Index{1} << 16;  // multiplications that pay for a thread
+constexpr Index kLargeGemm = Index{1} << 24;      // BLAS uses all threads well from here on
 
 // Drops indices of extent 1 and joins indices that walk all arrays like one longer index.
 void simplify(std::vector<LoopDim>& dims) {
@@ -42,7 +42,7 @@ struct Layout {
   Index stride;
   bool transposed;
 };
-std::optional<Layout> layout(Index rows, Index cols, Index row_stride, Index col_stride) {
+std::optional<Layout> matrix_layout(Index rows, Index cols, Index row_stride, Index col_stride) {
   if ((cols == 1 || col_stride == 1) && (rows == 1 || row_stride >= cols)) {
     return Layout{rows == 1 ? std::max<Index>(cols, 1) : row_stride, false};
   }
@@ -64,9 +64,9 @@ bool has_layout(Product& p) {
   for (const Index size : {p.m.extent, p.n.extent, p.k.extent}) {
     if (size > kIntMax) return false;
   }
-  const auto a = layout(p.m.extent, p.k.extent, p.m.a, p.k.a);
-  const auto b = layout(p.k.extent, p.n.extent, p.k.b, p.n.b);
-  const auto out = layout(p.m.extent, p.n.extent, p.m.out, p.n.out);
+  const auto a = matrix_layout(p.m.extent, p.k.extent, p.m.a, p.k.a);
+  const auto b = matrix_layout(p.k.extent, p.n.extent, p.k.b, p.n.b);
+  const auto out = matrix_layout(p.m.extent, p.n.extent, p.m.out, p.n.out);
   if (!a || !b || !out || std::max({a->stride, b->stride, out->stride}) > kIntMax) return false;
   p.a = *a;
   p.b = *b;
@@ -247,7 +247,7 @@ void contract(std::vector<LoopDim> dims, T alpha, const T* a, const T* b, T* out
     });
   };
   if (outer == 1 || inner_work >= kLargeGemm) return piece(0, outer);
-  const Index grain = std::max<Index>(1, kParallelWork / std::max<Index>(1, inner_work * repeats));
+  const Index grain = std::max<Index>(1, kWorkPerThread / std::max<Index>(1, inner_work * repeats));
   if (outer <= grain) return piece(0, outer);
   const SerialBlas serial;
   parallel_for(outer, grain, piece);

@@ -12,8 +12,6 @@
 namespace lipscope {
 namespace {
 
-constexpr Index kMaxProducts = Index{1} << 26;  // entries of a table or matrix
-
 SpectralUpper dense_spectral(const ConvShape& shape, const double* weights,
                              const NormEffort& effort) {
   if (shape.y_size() > kMaxProducts / std::max<Index>(shape.x_size(), 1)) return {};

@@ -11,12 +11,10 @@
 namespace lipscope {
 namespace {
 
+using reference::integer;
+using reference::kReferenceError;
 using reference::Matrix;
 using Random = std::mt19937_64;
-
-constexpr long double kReferenceError = 1e-17L;
-
-Index integer(Random& r, Index a, Index b) { return std::uniform_int_distribution<Index>(a, b)(r); }
 
 ConvShape image(Index ci, Index co, Index size, Index kernel, Index stride, Index pad) {
   const Index out = (size + 2 * pad - kernel) / stride + 1;
@@ -53,7 +51,7 @@ std::vector<double> random_weights(Random& r, const ConvShape& s) {
   return w;
 }
 
-void expect_encloses(const NormBracket& b, long double value) {
+void expect_encloses_conv(const NormBracket& b, long double value) {
   EXPECT_LE(static_cast<long double>(b.lower), value * (1 + kReferenceError)) << b.how;
   EXPECT_GE(static_cast<long double>(b.upper), value * (1 - kReferenceError)) << b.how;
 }
@@ -70,13 +68,13 @@ TEST(ConvNorm, EnclosesTheDenseMatrix) {
     Matrix a = reference::conv_matrix(s, w.data());
     const NormBracket two = conv_norm(s, w.data(), nullptr, parse_norms("2"));
     const long double value = reference::spectral(a);
-    expect_encloses(two, value);
+    expect_encloses_conv(two, value);
     EXPECT_LE(two.upper, two.lower * (1 + 1e-11));
     // Without factorisation: Fourier, kernel and sums.
-    expect_encloses(conv_norm(s, w.data(), nullptr, parse_norms("2"), {.max_work = 0}), value);
+    expect_encloses_conv(conv_norm(s, w.data(), nullptr, parse_norms("2"), {.max_work = 0}), value);
     NormEffort fourier{.max_dense = 2 * s.in_channels * s.out_channels};
     for (const Index stride : s.stride) fourier.max_dense *= stride;
-    expect_encloses(conv_norm(s, w.data(), nullptr, parse_norms("2"), fourier), value);
+    expect_encloses_conv(conv_norm(s, w.data(), nullptr, parse_norms("2"), fourier), value);
     for (const char* text : {"1", "inf", "1:2", "1:3", "2:inf", "1.5:inf", "1:inf"}) {
       const NormPair norms = parse_norms(text);
       const NormBracket b = conv_norm(s, w.data(), nullptr, norms);
@@ -106,7 +104,7 @@ TEST(ConvNorm, GeneralNormsAndRadii) {
       std::vector<double> moved = w;
       for (double& v : moved) v += (integer(r, 0, 1) == 0 ? -0.999 : 0.999) * radius[0];
       Matrix a = reference::conv_matrix(s, moved.data());
-      if (p == 2 && q == 2) expect_encloses(b, reference::spectral(a));
+      if (p == 2 && q == 2) expect_encloses_conv(b, reference::spectral(a));
       for (int sample = 0; sample < 20; ++sample) {
         std::vector<long double> x(static_cast<std::size_t>(a.cols));
         for (long double& v : x) v = static_cast<long double>(integer(r, -3, 3));

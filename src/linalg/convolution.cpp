@@ -12,7 +12,7 @@ namespace {
 
 // Entries of one thread's patch matrix: bounds memory and keeps it in cache.
 constexpr Index kPatchEntries = Index{1} << 16;
-constexpr Index kParallelWork = Index{1} << 18;  // multiplications that pay for threads
+constexpr Index kWorkPerPiece = Index{1} << 18;  // multiplications that pay for threads
 
 // A run of output positions of one line that see the input at one kernel position.
 struct Line {
@@ -183,7 +183,7 @@ void adjoint_group(const ConvShape& s, const Group& g, const T* y, const T* w,
 // on one thread in each.
 template <class Body>
 void over_pieces(Index pieces, Index work_per_piece, Body&& body) {
-  const Index grain = std::max<Index>(1, kParallelWork / std::max<Index>(1, work_per_piece));
+  const Index grain = std::max<Index>(1, kWorkPerPiece / std::max<Index>(1, work_per_piece));
   if (pieces <= grain) return body(0, pieces);
   const SerialBlas serial;
   parallel_for(pieces, grain, body);

@@ -87,16 +87,16 @@ Descs describe(const ConvShape& s) {
   return d;
 }
 
-memory::desc layout(const memory::dims& dims, Tag tag) {
+memory::desc image_layout(const memory::dims& dims, Tag tag) {
   return {dims, memory::data_type::f32, tag};
 }
 
 std::shared_ptr<const Compiled> compile(const Key& key) {
   const Descs d = describe(key.shape);
-  const auto any_x = layout(d.x, Tag::any), any_w = layout(d.w, Tag::any);
-  const auto any_y = layout(d.y, Tag::any), bias = layout(d.bias, Tag::a);
-  const auto plain_x = layout(d.x, d.image), plain_w = layout(d.w, d.weight);
-  const auto plain_y = layout(d.y, d.image);
+  const auto any_x = image_layout(d.x, Tag::any), any_w = image_layout(d.w, Tag::any);
+  const auto any_y = image_layout(d.y, Tag::any), bias = image_layout(d.bias, Tag::a);
+  const auto plain_x = image_layout(d.x, d.image), plain_w = image_layout(d.w, d.weight);
+  const auto plain_y = image_layout(d.y, d.image);
   constexpr auto kDirect = dnnl::algorithm::convolution_direct;
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
@@ -210,7 +210,7 @@ struct Work {
 
 // A batch is cut into pieces of images, each run on one thread: oneDNN's own threads would meet at
 // a barrier after each reordering of each piece.
-bool run(ConvShape shape, Direction direction, const Work& work) {
+bool run_dnnl(ConvShape shape, Direction direction, const Work& work) {
   const Index batch = shape.batch;
   if (shape.x_size() == 0 || shape.y_size() == 0 || shape.w_size() == 0) return false;
   if (std::max({shape.x_size(), shape.y_size(), shape.w_size()}) > INT32_MAX) return false;
@@ -250,14 +250,14 @@ bool run(ConvShape shape, Direction direction, const Work& work) {
 bool conv_forward_dnnl(const ConvShape& shape, const float* x, const float* w, const float* bias,
                        float* y) {
   const Index images = std::max<Index>(shape.batch, 1);
-  return run(shape, bias != nullptr ? Direction::kForwardBias : Direction::kForward,
-             {x, w, bias, y, shape.x_size() / images, shape.y_size() / images});
+  return run_dnnl(shape, bias != nullptr ? Direction::kForwardBias : Direction::kForward,
+                  {x, w, bias, y, shape.x_size() / images, shape.y_size() / images});
 }
 
 bool conv_adjoint_input_dnnl(const ConvShape& shape, const float* y, const float* w, float* x) {
   const Index images = std::max<Index>(shape.batch, 1);
-  return run(shape, Direction::kAdjointInput,
-             {y, w, nullptr, x, shape.y_size() / images, shape.x_size() / images});
+  return run_dnnl(shape, Direction::kAdjointInput,
+                  {y, w, nullptr, x, shape.y_size() / images, shape.x_size() / images});
 }
 
 }  // namespace lipscope

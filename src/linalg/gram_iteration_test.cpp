@@ -12,12 +12,11 @@
 namespace lipscope {
 namespace {
 
+using reference::integer;
 using reference::Matrix;
 using Random = std::mt19937_64;
 
 constexpr double kWork = 1e12;
-
-Index integer(Random& r, Index a, Index b) { return std::uniform_int_distribution<Index>(a, b)(r); }
 
 TEST(GramIteration, IsAnUpperBoundAfterAnyNumberOfSteps) {
   Random r(1);

@@ -11,16 +11,14 @@
 namespace lipscope {
 namespace {
 
+using reference::integer;
+using reference::kReferenceError;
 using reference::Matrix;
 using Random = std::mt19937_64;
-
-constexpr long double kReferenceError = 1e-17L;
 
 double uniform(Random& r, double a, double b) {
   return std::uniform_real_distribution<double>(a, b)(r);
 }
-Index integer(Random& r, Index a, Index b) { return std::uniform_int_distribution<Index>(a, b)(r); }
-
 // Of rank at most `rank`, some rows zero.
 std::vector<double> random_matrix(Random& r, Index rows, Index cols, Index rank) {
   std::normal_distribution<double> normal;
@@ -47,7 +45,7 @@ Matrix exact(const std::vector<double>& entries, Index rows, Index cols) {
   return a;
 }
 
-void expect_encloses(const NormBracket& b, long double value, const char* what) {
+void expect_encloses_norm(const NormBracket& b, long double value, const char* what) {
   EXPECT_LE(static_cast<long double>(b.lower), value * (1 + kReferenceError)) << what << b.how;
   EXPECT_GE(static_cast<long double>(b.upper), value * (1 - kReferenceError)) << what << b.how;
 }
@@ -65,7 +63,7 @@ TEST(MatrixNorm, SpectralEnclosesTheReference) {
     }
     const NormBracket b = matrix_norm({rows, cols, a.data()}, parse_norms("2"));
     const long double value = reference::spectral(exact(a, rows, cols));
-    expect_encloses(b, value, "spectral ");
+    expect_encloses_norm(b, value, "spectral ");
     EXPECT_LE(b.upper, b.lower * (1 + 1e-12)) << rows << "x" << cols << " scale " << scale;
   }
 }
@@ -77,7 +75,7 @@ TEST(MatrixNorm, EntriesOfAllSizesAtOnce) {
     std::vector<double> a = random_matrix(r, rows, cols, 6);
     for (double& v : a) v *= std::pow(10.0, static_cast<double>(integer(r, -320, 300)));
     const NormBracket b = matrix_norm({rows, cols, a.data()}, parse_norms("2"));
-    expect_encloses(b, reference::spectral(exact(a, rows, cols)), "wide range ");
+    expect_encloses_norm(b, reference::spectral(exact(a, rows, cols)), "wide range ");
     for (const char* norms : {"1", "inf", "1.5", "3", "inf:1", "2:1", "1.5:3"}) {
       const NormBracket c = matrix_norm({rows, cols, a.data()}, parse_norms(norms));
       EXPECT_LE(c.lower, c.upper) << norms;
@@ -107,7 +105,7 @@ TEST(MatrixNorm, HoldsForEveryMatrixWithinTheRadius) {
         long double value = 0;
         if (p == 2 && q == 2) {
           value = reference::spectral(m);
-          expect_encloses(b, value, text);
+          expect_encloses_norm(b, value, text);
           continue;
         }
         for (int sample = 0; sample < 10; ++sample) {
@@ -123,7 +121,7 @@ TEST(MatrixNorm, HoldsForEveryMatrixWithinTheRadius) {
             x[j] = 1;
             value = std::max(value, reference::quotient(m, x, p, q));
           }
-          expect_encloses(b, value, text);
+          expect_encloses_norm(b, value, text);
         }
       }
     }
@@ -254,7 +252,7 @@ TEST(MatrixNorm, TooLargeToFactorStillBounded) {
   Random r(6);
   const std::vector<double> a = random_matrix(r, 12, 9, 12);
   const NormBracket b = matrix_norm({12, 9, a.data()}, parse_norms("2"), {.max_dense = 4});
-  expect_encloses(b, reference::spectral(exact(a, 12, 9)), "no factorisation ");
+  expect_encloses_norm(b, reference::spectral(exact(a, 12, 9)), "no factorisation ");
   EXPECT_LT(b.upper, 3 * b.lower);
 }
 

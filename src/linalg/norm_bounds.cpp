@@ -22,10 +22,6 @@ struct Upper {
   }
 };
 
-std::vector<double> vector_of(Index n, double value = 0) {
-  return std::vector<double>(static_cast<std::size_t>(n), value);
-}
-
 Interval clamp01(const Interval& x) {
   return {std::clamp(x.lo, 0.0, 1.0), std::clamp(x.hi, 0.0, 1.0)};
 }

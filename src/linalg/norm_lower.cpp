@@ -10,10 +10,6 @@
 namespace lipscope {
 namespace {
 
-std::vector<double> vector_of(Index n, double value = 0) {
-  return std::vector<double>(static_cast<std::size_t>(n), value);
-}
-
 // y with <x, y> = ||x||_p ||y||_{p*}, up to scale and rounding; false if x is zero or not finite.
 bool dual_vector(double p, const std::vector<double>& x, std::vector<double>& y) {
   std::size_t at = 0;

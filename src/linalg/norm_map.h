@@ -14,6 +14,8 @@ namespace lipscope {
 
 class Gram;
 
+constexpr Index kMaxProducts = Index{1} << 26;  // entries of a table or matrix
+
 enum class Lines { kRows, kColumns };
 enum class Toward { kUp, kDown };
 
@@ -81,6 +83,9 @@ class ScaledWeights {
 // vector (may be empty).
 [[nodiscard]] double general_lower(const NormMap& map, double p, double q,
                                    const std::vector<double>& singular);
+[[nodiscard]] inline std::vector<double> vector_of(Index n, double value = 0) {
+  return std::vector<double>(static_cast<std::size_t>(n), value);
+}
 // Largest element; NaN wins. 0 if there is none.
 [[nodiscard]] double largest(std::span<const double> values);
 

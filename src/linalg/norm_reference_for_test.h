@@ -11,6 +11,12 @@
 
 namespace lipscope::reference {
 
+constexpr long double kReferenceError = 1e-17L;
+
+inline Index integer(std::mt19937_64& random, Index least, Index most) {
+  return std::uniform_int_distribution<Index>(least, most)(random);
+}
+
 struct Matrix {
   Index rows = 0, cols = 0;
   std::vector<long double> at;  // row-major

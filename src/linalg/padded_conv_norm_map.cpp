@@ -17,10 +17,6 @@ namespace {
 
 using Spatial = ConvShape::Spatial;
 
-constexpr Index kMaxProducts = Index{1} << 26;  // entries of a table or matrix
-
-std::vector<double> vector_of(Index n) { return std::vector<double>(static_cast<std::size_t>(n)); }
-
 Index modulo(Index i, Index n) { return (i % n + n) % n; }
 
 // [rows x cols] to [cols x rows].

@@ -13,13 +13,12 @@
 namespace lipscope {
 namespace {
 
+using reference::integer;
 using reference::Matrix;
 using Random = std::mt19937_64;
 
 constexpr PaddingMode kModes[] = {PaddingMode::kCircular, PaddingMode::kReflect,
                                   PaddingMode::kReplicate};
-
-Index integer(Random& r, Index a, Index b) { return std::uniform_int_distribution<Index>(a, b)(r); }
 
 // For every cell of the padded axis its cell in the image, by walking: no arithmetic in common with
 // the code under test.
@@ -121,7 +120,7 @@ PaddedConv random_map(Random& r) {
   return map;
 }
 
-std::vector<double> random_weights(Random& r, const ConvShape& s) {
+std::vector<double> random_padded_weights(Random& r, const ConvShape& s) {
   std::normal_distribution<double> normal;
   std::vector<double> w(static_cast<std::size_t>(s.w_size()));
   const Index kind = integer(r, 0, 3);
@@ -130,7 +129,7 @@ std::vector<double> random_weights(Random& r, const ConvShape& s) {
   return w;
 }
 
-void expect_encloses(const NormBracket& b, Reference& r, long double value) {
+void expect_encloses_padded(const NormBracket& b, Reference& r, long double value) {
   const long double error = reference_error(r, value);
   ASSERT_LE(static_cast<long double>(b.lower), value + error) << b.how;
   ASSERT_GE(static_cast<long double>(b.upper), value - error) << b.how;
@@ -170,17 +169,20 @@ TEST(PaddedConvNorm, EnclosesThePaddedMatrix) {
   Random r(1);
   for (int trial = 0; trial < 3000; ++trial) {
     const PaddedConv map = random_map(r);
-    const std::vector<double> w = random_weights(r, map.conv);
+    const std::vector<double> w = random_padded_weights(r, map.conv);
     Reference a = padded_matrix(map, w);
     const long double value = reference::spectral(a.matrix);
     SCOPED_TRACE(trial);
     const NormPair two = parse_norms("2");
     const NormBracket exact = padded_conv_norm(map, w.data(), nullptr, two);
-    expect_encloses(exact, a, value);
+    expect_encloses_padded(exact, a, value);
     EXPECT_LE(exact.upper, exact.lower * (1 + 2e-11)) << exact.how;
-    expect_encloses(padded_conv_norm(map, w.data(), nullptr, two, {.max_work = 0}), a, value);
-    expect_encloses(padded_conv_norm(map, w.data(), nullptr, two, {.max_dense = 2}), a, value);
-    expect_encloses(padded_conv_norm(map, w.data(), nullptr, two, {.max_dense = 8}), a, value);
+    expect_encloses_padded(padded_conv_norm(map, w.data(), nullptr, two, {.max_work = 0}), a,
+                           value);
+    expect_encloses_padded(padded_conv_norm(map, w.data(), nullptr, two, {.max_dense = 2}), a,
+                           value);
+    expect_encloses_padded(padded_conv_norm(map, w.data(), nullptr, two, {.max_dense = 8}), a,
+                           value);
     if (HasFatalFailure()) return;
   }
 }
@@ -189,7 +191,7 @@ TEST(PaddedConvNorm, LinesAreExact) {
   Random r(2);
   for (int trial = 0; trial < 1500; ++trial) {
     const PaddedConv map = random_map(r);
-    const std::vector<double> w = random_weights(r, map.conv);
+    const std::vector<double> w = random_padded_weights(r, map.conv);
     Reference a = padded_matrix(map, w);
     SCOPED_TRACE(trial);
     const struct {
@@ -201,7 +203,7 @@ TEST(PaddedConvNorm, LinesAreExact) {
     for (const auto& c : cases) {
       const NormBracket b = padded_conv_norm(map, w.data(), nullptr, parse_norms(c.norms));
       const long double value = line_norm(a.matrix, c.rows, c.q);
-      expect_encloses(b, a, value);
+      expect_encloses_padded(b, a, value);
       EXPECT_LE(b.upper, b.lower * (1 + 1e-12)) << c.norms;
     }
     if (HasFatalFailure()) return;
@@ -218,11 +220,11 @@ TEST(PaddedConvNorm, CircularIsExact) {
       Index start = map.conv.stride[a], size = map.conv.input[a];
       map.conv.output[a] = size / std::gcd(start, size) * (integer(r, 0, 5) == 0 ? 2 : 1);
     }
-    const std::vector<double> w = random_weights(r, map.conv);
+    const std::vector<double> w = random_padded_weights(r, map.conv);
     Reference a = padded_matrix(map, w);
     SCOPED_TRACE(trial);
     const NormBracket b = padded_conv_norm(map, w.data(), nullptr, parse_norms("2"));
-    expect_encloses(b, a, reference::spectral(a.matrix));
+    expect_encloses_padded(b, a, reference::spectral(a.matrix));
     EXPECT_LE(b.upper, b.lower * (1 + 1e-12)) << b.how;
     if (HasFatalFailure()) return;
   }
@@ -232,7 +234,7 @@ TEST(PaddedConvNorm, GeneralNormsAndRadii) {
   Random r(4);
   for (int trial = 0; trial < 150; ++trial) {
     const PaddedConv map = random_map(r);
-    const std::vector<double> w = random_weights(r, map.conv);
+    const std::vector<double> w = random_padded_weights(r, map.conv);
     std::vector<double> radius(w.size());
     for (double& v : radius) v = trial % 2 == 0 ? 0 : 0.01 * std::fabs(w[0]);
     for (const char* text : {"2", "1", "inf", "1.5", "3", "3:1.2", "inf:1", "1.2:5"}) {
@@ -243,9 +245,9 @@ TEST(PaddedConvNorm, GeneralNormsAndRadii) {
       std::vector<double> moved = w;
       for (double& v : moved) v += (integer(r, 0, 1) == 0 ? -0.999 : 0.999) * radius[0];
       Reference a = padded_matrix(map, moved);
-      if (p == 2 && q == 2) expect_encloses(b, a, reference::spectral(a.matrix));
-      if (p == 1 && q == 1) expect_encloses(b, a, line_norm(a.matrix, false, 1));
-      if (p == kInf && q == kInf) expect_encloses(b, a, line_norm(a.matrix, true, 1));
+      if (p == 2 && q == 2) expect_encloses_padded(b, a, reference::spectral(a.matrix));
+      if (p == 1 && q == 1) expect_encloses_padded(b, a, line_norm(a.matrix, false, 1));
+      if (p == kInf && q == kInf) expect_encloses_padded(b, a, line_norm(a.matrix, true, 1));
       for (int sample = 0; sample < 10; ++sample) {
         std::vector<long double> x(static_cast<std::size_t>(a.matrix.cols));
         for (long double& v : x) v = static_cast<long double>(integer(r, -3, 3));
@@ -263,7 +265,7 @@ TEST(PaddedConvNorm, ScalesOutward) {
   Random r(5);
   for (int trial = 0; trial < 200; ++trial) {
     const PaddedConv map = random_map(r);
-    std::vector<double> w = random_weights(r, map.conv);
+    std::vector<double> w = random_padded_weights(r, map.conv);
     const int exponent = static_cast<int>(integer(r, -1060, 1000));
     for (double& v : w) v = std::ldexp(v, exponent);
     Reference a = padded_matrix(map, w);
@@ -273,7 +275,7 @@ TEST(PaddedConvNorm, ScalesOutward) {
       const long double value = text[0] == '2'   ? reference::spectral(a.matrix)
                                 : text[0] == '1' ? line_norm(a.matrix, false, 1)
                                                  : line_norm(a.matrix, true, 1);
-      expect_encloses(b, a, value);
+      expect_encloses_padded(b, a, value);
     }
     if (HasFatalFailure()) return;
   }

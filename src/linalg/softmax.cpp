@@ -64,7 +64,8 @@ void scattered_rows(const RowLayout& layout, Rows<T> job, const std::uint8_t* ma
 }
 
 template <class T>
-void run(const RowLayout& layout, const T* x, T* y, const SoftmaxOptions& options, Output output) {
+void run_rows(const RowLayout& layout, const T* x, T* y, const SoftmaxOptions& options,
+              Output output) {
   LIPSCOPE_CHECK(layout.rows >= 0 && layout.length >= 0);
   if (!std::isfinite(options.lambda) || options.lambda == 0) {
     throw Error(ErrorCode::kUsage,
@@ -92,27 +93,27 @@ void run(const RowLayout& layout, const T* x, T* y, const SoftmaxOptions& option
 
 void softmax_rows(const RowLayout& layout, const float* x, float* s,
                   const SoftmaxOptions& options) {
-  run(layout, x, s, options, Output::kSoftmax);
+  run_rows(layout, x, s, options, Output::kSoftmax);
 }
 void softmax_rows(const RowLayout& layout, const double* x, double* s,
                   const SoftmaxOptions& options) {
-  run(layout, x, s, options, Output::kSoftmax);
+  run_rows(layout, x, s, options, Output::kSoftmax);
 }
 void log_softmax_rows(const RowLayout& layout, const float* x, float* y,
                       const SoftmaxOptions& options) {
-  run(layout, x, y, options, Output::kLogSoftmax);
+  run_rows(layout, x, y, options, Output::kLogSoftmax);
 }
 void log_softmax_rows(const RowLayout& layout, const double* x, double* y,
                       const SoftmaxOptions& options) {
-  run(layout, x, y, options, Output::kLogSoftmax);
+  run_rows(layout, x, y, options, Output::kLogSoftmax);
 }
 void log_sum_exp_rows(const RowLayout& layout, const float* x, float* y,
                       const SoftmaxOptions& options) {
-  run(layout, x, y, options, Output::kLogSumExp);
+  run_rows(layout, x, y, options, Output::kLogSumExp);
 }
 void log_sum_exp_rows(const RowLayout& layout, const double* x, double* y,
                       const SoftmaxOptions& options) {
-  run(layout, x, y, options, Output::kLogSumExp);
+  run_rows(layout, x, y, options, Output::kLogSumExp);
 }
 
 }  // namespace lipscope

@@ -11,10 +11,9 @@
 namespace lipscope {
 namespace {
 
+using reference::integer;
 using reference::Matrix;
 using Random = std::mt19937_64;
-
-Index integer(Random& r, Index a, Index b) { return std::uniform_int_distribution<Index>(a, b)(r); }
 
 TEST(SparseNorm, AgreesWithDense) {
   Random r(8);

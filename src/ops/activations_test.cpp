@@ -16,7 +16,7 @@ namespace {
 
 using OpPtr = std::shared_ptr<const Op>;
 
-OpPtr make(std::string_view name, const Attributes& attributes = {}) {
+OpPtr make_activation(std::string_view name, const Attributes& attributes = {}) {
   const NodeInput input{{ElementType::kFloat32, {}}};
   return find_op_kind(name)->import(OnnxNode(std::string(name), 20, attributes, {input})).op;
 }
@@ -27,7 +27,7 @@ Interval range(const OpPtr& op, const Interval& x) {
   const auto boxes = op->range(std::vector<Box>{{Tensor::scalar(x.lo), Tensor::scalar(x.hi)}});
   return {boxes.value()[0].lower.at(0), boxes.value()[0].upper.at(0)};
 }
-double gain(const OpPtr& op, const Interval& x) {
+double slope_gain(const OpPtr& op, const Interval& x) {
   const std::vector<Box> box{{Tensor::scalar(x.lo), Tensor::scalar(x.hi)}};
   return op->gain({{Norm(2), Norm(2)}, box, 0}).value().value;
 }
@@ -99,7 +99,7 @@ TEST(Activations, SlopeRangesAreThoseOfTheTable) {
   };
   for (const Golden& row : table) {
     SCOPED_TRACE(row.name);
-    const Interval got = slopes(make(row.name, row.attributes));
+    const Interval got = slopes(make_activation(row.name, row.attributes));
     EXPECT_LE(got.lo, row.low + 6e-13);
     EXPECT_GE(got.hi, row.high - 6e-13);
     EXPECT_GE(got.lo, row.low - 2e-12);
@@ -113,10 +113,11 @@ TEST(Activations, ConstantsAreEnclosedTightly) {
   const struct {
     OpPtr op;
     double exact;
-  } table[] = {{make("Gelu"), 0x1.20ffdcafe39a7p+0},
-               {make("Silu"), 0x1.198f11d6cef09p+0},
-               {make("Mish"), 0x1.16a7d0c455120p+0},
-               {make("Gelu", {{"approximate", std::string("tanh")}}), 0x1.2105b0934cd3dp+0}};
+  } table[] = {
+      {make_activation("Gelu"), 0x1.20ffdcafe39a7p+0},
+      {make_activation("Silu"), 0x1.198f11d6cef09p+0},
+      {make_activation("Mish"), 0x1.16a7d0c455120p+0},
+      {make_activation("Gelu", {{"approximate", std::string("tanh")}}), 0x1.2105b0934cd3dp+0}};
   for (const auto& row : table) {
     const Interval got = slopes(row.op);
     EXPECT_GE(got.hi, next_down(row.exact));
@@ -126,39 +127,40 @@ TEST(Activations, ConstantsAreEnclosedTightly) {
 
 TEST(Activations, KinksCountWhereTheyAre) {
   // The slope just right of -3 is -1/2; the ends of the interval only show -0.467.
-  EXPECT_LE(slopes(make("HardSwish"), {-4, -2.9}).lo, -0.5);
-  EXPECT_EQ(slopes(make("HardSwish"), {-5, -4}), point(0));
-  EXPECT_EQ(slopes(make("HardSwish"), {4, 5}), point(1));
-  EXPECT_EQ(slopes(make("Relu"), {-2, -1}), point(0));
-  EXPECT_EQ(slopes(make("Relu"), {-2, 0}), (Interval{0, 1}));
-  EXPECT_EQ(slopes(make("Relu"), {1, 2}), point(1));
+  EXPECT_LE(slopes(make_activation("HardSwish"), {-4, -2.9}).lo, -0.5);
+  EXPECT_EQ(slopes(make_activation("HardSwish"), {-5, -4}), point(0));
+  EXPECT_EQ(slopes(make_activation("HardSwish"), {4, 5}), point(1));
+  EXPECT_EQ(slopes(make_activation("Relu"), {-2, -1}), point(0));
+  EXPECT_EQ(slopes(make_activation("Relu"), {-2, 0}), (Interval{0, 1}));
+  EXPECT_EQ(slopes(make_activation("Relu"), {1, 2}), point(1));
 }
 
 TEST(Activations, GeluIsSteeperThanElevenTenths) {
-  const OpPtr gelu = make("Gelu");
+  const OpPtr gelu = make_activation("Gelu");
   const std::vector<double> y =
       Curve(gelu).values({std::numbers::sqrt2 - 1e-4, std::numbers::sqrt2 + 1e-4});
   EXPECT_GT((y[1] - y[0]) / 2e-4, 1.1289);
-  EXPECT_GE(gain(gelu, kEntire), (y[1] - y[0]) / 2e-4);
-  EXPECT_GT(slopes(make("Gelu", {{"approximate", std::string("tanh")}})).hi, slopes(gelu).hi);
+  EXPECT_GE(slope_gain(gelu, kEntire), (y[1] - y[0]) / 2e-4);
+  EXPECT_GT(slopes(make_activation("Gelu", {{"approximate", std::string("tanh")}})).hi,
+            slopes(gelu).hi);
 }
 
 TEST(Activations, JumpsCountOnlyInside) {
-  EXPECT_EQ(gain(make("Floor"), {0.2, 0.9}), 0);
-  EXPECT_EQ(gain(make("Floor"), {1, 1.5}), 0);
-  EXPECT_EQ(gain(make("Floor"), {0.5, 1}), kInf);
-  EXPECT_EQ(gain(make("Ceil"), {0.5, 1}), 0);
-  EXPECT_EQ(gain(make("Round"), {0.6, 1.4}), 0);
-  EXPECT_EQ(gain(make("Sign"), {-1, 1}), kInf);
-  EXPECT_EQ(gain(make("Sign"), {1, 2}), 0);
-  EXPECT_EQ(gain(make("Shrink"), {0.6, 1}), 1);
-  EXPECT_EQ(gain(make("Shrink"), {0.4, 1}), kInf);
-  EXPECT_EQ(gain(make("ThresholdedRelu"), {1.5, 2}), 1);
-  EXPECT_EQ(gain(make("ThresholdedRelu"), {0.5, 2}), kInf);
-  EXPECT_EQ(gain(make("Reciprocal"), {-1, 1}), kInf);
-  EXPECT_EQ(gain(make("Tan"), {1, 2}), kInf);
-  EXPECT_EQ(gain(make("Exp"), {0, kInf}), kInf);
-  EXPECT_EQ(gain(make("Sign"), {0, 0}), 0) << "a point does not move";
+  EXPECT_EQ(slope_gain(make_activation("Floor"), {0.2, 0.9}), 0);
+  EXPECT_EQ(slope_gain(make_activation("Floor"), {1, 1.5}), 0);
+  EXPECT_EQ(slope_gain(make_activation("Floor"), {0.5, 1}), kInf);
+  EXPECT_EQ(slope_gain(make_activation("Ceil"), {0.5, 1}), 0);
+  EXPECT_EQ(slope_gain(make_activation("Round"), {0.6, 1.4}), 0);
+  EXPECT_EQ(slope_gain(make_activation("Sign"), {-1, 1}), kInf);
+  EXPECT_EQ(slope_gain(make_activation("Sign"), {1, 2}), 0);
+  EXPECT_EQ(slope_gain(make_activation("Shrink"), {0.6, 1}), 1);
+  EXPECT_EQ(slope_gain(make_activation("Shrink"), {0.4, 1}), kInf);
+  EXPECT_EQ(slope_gain(make_activation("ThresholdedRelu"), {1.5, 2}), 1);
+  EXPECT_EQ(slope_gain(make_activation("ThresholdedRelu"), {0.5, 2}), kInf);
+  EXPECT_EQ(slope_gain(make_activation("Reciprocal"), {-1, 1}), kInf);
+  EXPECT_EQ(slope_gain(make_activation("Tan"), {1, 2}), kInf);
+  EXPECT_EQ(slope_gain(make_activation("Exp"), {0, kInf}), kInf);
+  EXPECT_EQ(slope_gain(make_activation("Sign"), {0, 0}), 0) << "a point does not move";
 }
 
 std::vector<OpPtr> curves() {
@@ -167,17 +169,17 @@ std::vector<OpPtr> curves() {
        {"Relu", "Sigmoid", "Tanh", "Softsign", "Softplus", "HardSwish", "HardSigmoid", "Mish",
         "Gelu", "Silu",    "Selu", "Elu",      "Celu",     "Erf",       "Sin",         "Cos",
         "Atan", "Sinh",    "Cosh", "Asinh",    "Exp",      "Abs",       "Neg",         "Clip"}) {
-    ops.push_back(make(name));
+    ops.push_back(make_activation(name));
   }
   for (const double alpha : {-2.0, -0.5, 0.0, 0.3}) {
-    ops.push_back(make("LeakyRelu", {{"alpha", alpha}}));
-    ops.push_back(make("Elu", {{"alpha", alpha}}));
-    ops.push_back(make("Swish", {{"alpha", alpha}}));
-    ops.push_back(make("HardSigmoid", {{"alpha", alpha}, {"beta", 0.3}}));
-    ops.push_back(make("Selu", {{"alpha", alpha}, {"gamma", -1.5}}));
+    ops.push_back(make_activation("LeakyRelu", {{"alpha", alpha}}));
+    ops.push_back(make_activation("Elu", {{"alpha", alpha}}));
+    ops.push_back(make_activation("Swish", {{"alpha", alpha}}));
+    ops.push_back(make_activation("HardSigmoid", {{"alpha", alpha}, {"beta", 0.3}}));
+    ops.push_back(make_activation("Selu", {{"alpha", alpha}, {"gamma", -1.5}}));
   }
-  ops.push_back(make("Shrink", {{"bias", 0.75}, {"lambd", 0.75}}));
-  ops.push_back(make("Gelu", {{"approximate", std::string("tanh")}}));
+  ops.push_back(make_activation("Shrink", {{"bias", 0.75}, {"lambd", 0.75}}));
+  ops.push_back(make_activation("Gelu", {{"approximate", std::string("tanh")}}));
   for (const double k : {-0.7, 0.0, 0.79788, 1e-3, 40.0}) {
     ops.push_back(make_gelu(GeluErf{0.5, k, 1}));
     ops.push_back(make_gelu(GeluErf{-0.3, 1, k == 0 ? 1 : k}));
@@ -237,7 +239,7 @@ TEST(Activations, ExtremeIntervalsGiveBounds) {
   std::vector<OpPtr> ops = curves();
   for (const std::string_view name : {"Sqrt", "Log", "Reciprocal", "Asin", "Acos", "Acosh", "Atanh",
                                       "Tan", "Floor", "Sign", "Round", "Shrink"}) {
-    ops.push_back(make(name));
+    ops.push_back(make_activation(name));
   }
   const std::vector<double> ends{-kInf,  -1e308, -1e200, -800,  -1e-300, 0,
                                  1e-310, 1e-5,   800,    1e200, 1e308,   kInf};
@@ -248,21 +250,23 @@ TEST(Activations, ExtremeIntervalsGiveBounds) {
         if (i == j && std::isinf(ends[i])) continue;
         const Interval x{ends[i], ends[j]}, y = range(op, x);
         EXPECT_LE(y.lo, y.hi) << x.lo << " " << x.hi;
-        EXPECT_GE(gain(op, x), 0) << x.lo << " " << x.hi;
+        EXPECT_GE(slope_gain(op, x), 0) << x.lo << " " << x.hi;
       }
     }
   }
   // Far out the slopes stay what they are on the whole line.
   for (const std::string_view name : {"Gelu", "Silu", "Mish", "Tanh", "Sigmoid"}) {
-    EXPECT_LE(gain(make(name), {-1e300, 1e300}), gain(make(name), kEntire)) << name;
+    EXPECT_LE(slope_gain(make_activation(name), {-1e300, 1e300}),
+              slope_gain(make_activation(name), kEntire))
+        << name;
   }
-  const OpPtr tanh_gelu = make("Gelu", {{"approximate", std::string("tanh")}});
-  EXPECT_LE(gain(tanh_gelu, {-1e300, 1e300}), gain(tanh_gelu, kEntire));
+  const OpPtr tanh_gelu = make_activation("Gelu", {{"approximate", std::string("tanh")}});
+  EXPECT_LE(slope_gain(tanh_gelu, {-1e300, 1e300}), slope_gain(tanh_gelu, kEntire));
 }
 
 TEST(Activations, DiagonalGainsFollowTheNorms) {
   const std::vector<Box> boxes{{Tensor::vector({-1, 1, 2}), Tensor::vector({-0.5, 2, 3})}};
-  const OpPtr relu = make("Relu");
+  const OpPtr relu = make_activation("Relu");
   EXPECT_EQ(relu->gain({{Norm(2), Norm(2)}, boxes, 0})->value, 1);
   EXPECT_EQ(relu->gain({{Norm(1), Norm::infinity()}, boxes, 0})->value, 1);
   EXPECT_EQ(relu->gain({{Norm::infinity(), Norm(1)}, boxes, 0})->value, 2);

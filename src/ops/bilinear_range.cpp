@@ -23,7 +23,7 @@ bool any(const Vector& x) {
   return std::any_of(x.begin(), x.end(), [](double v) { return v != 0; });
 }
 
-bool is_bounded(const BoundsView& x) {
+bool is_bounded_view(const BoundsView& x) {
   const auto finite = [](double v) { return std::isfinite(v); };
   return std::all_of(x.lower.begin(), x.lower.end(), finite) &&
          std::all_of(x.upper.begin(), x.upper.end(), finite);
@@ -259,7 +259,7 @@ Bounds bilinear_range(const BilinearMap& map, const BoundsView& a, const BoundsV
                                   : evaluator.with_constant(b, a.lower, true);
     if (found) return *found;
   }
-  const bool bounded = is_bounded(a) && is_bounded(b);
+  const bool bounded = is_bounded_view(a) && is_bounded_view(b);
   const Bounds fa = without_infinities(a), fb = without_infinities(b);
   Bounds result = evaluator.centred(fa, fb);
   if (fa.lower != fa.upper && fb.lower != fb.upper) evaluator.refine_by_signs(fa, fb, result);

@@ -215,8 +215,8 @@ bool read_bias(const OnnxNode& node, Index channels) {
   return true;
 }
 
-Imported finish(const OnnxNode& node, const ConvShape& shape, bool transposed,
-                const std::vector<Index>& out_spatial) {
+Imported finish_conv(const OnnxNode& node, const ConvShape& shape, bool transposed,
+                     const std::vector<Index>& out_spatial) {
   const Index channels = transposed ? shape.in_channels : shape.out_channels;
   const bool bias = read_bias(node, channels);
   ValueType out{node.input(0).type, {shape.batch, channels}};
@@ -233,7 +233,7 @@ Imported import_conv(const OnnxNode& node) {
                                to_string(x), to_string(w), p.groups));
   }
   const Window window = read_window(node, p.spatial, p.kernel);
-  return finish(node, conv_shape(node, window, x[1], w[0], p.groups), false, window.output);
+  return finish_conv(node, conv_shape(node, window, x[1], w[0], p.groups), false, window.output);
 }
 
 // The window of the convolution whose adjoint this is: its output is the node's input.
@@ -288,7 +288,7 @@ Imported import_conv_transpose(const OnnxNode& node) {
   }
   const Window window = read_transposed_window(node, p);
   const ConvShape shape = conv_shape(node, window, w[1] * p.groups, x[1], p.groups);
-  return finish(node, shape, true, window.input);
+  return finish_conv(node, shape, true, window.input);
 }
 
 using Ints = std::vector<Index>;

@@ -11,11 +11,11 @@
 namespace lipscope {
 namespace {
 
-struct Middle {
+struct BoxMiddle {
   std::vector<double> middle, radius;
   bool exact = true, bounded = true;
 
-  explicit Middle(const Box& box) {
+  explicit BoxMiddle(const Box& box) {
     for (Index i = 0; i < box.lower.size(); ++i) {
       const Interval x = entry(box, i);
       middle.push_back(midpoint(x));
@@ -36,7 +36,7 @@ Index positions(const ConvForm& form) {
 
 double image_gain_up(const ConvForm& form, const Box& weights, const GainQuery& query) {
   const NormPair& norms = query.norms;
-  const Middle w(weights);
+  const BoxMiddle w(weights);
   if (!w.bounded) return kInf;
   const NormPair pair = form.transposed ? adjoint_norms(norms) : norms;
   const double one =
@@ -51,7 +51,7 @@ std::optional<double> weights_gain_up(const ConvForm& form, const Box& image,
   constexpr Index kMostEntries = Index{1} << 22;
   const ConvShape& s = form.shape;
   if (s.x_size() == 0 || s.y_size() == 0 || s.w_size() == 0) return 0;
-  const Middle x(image);
+  const BoxMiddle x(image);
   if (!x.bounded) return kInf;
   ConvShape unit = s;
   unit.groups = 1;

@@ -6,12 +6,12 @@
 namespace lipscope {
 namespace {
 
-struct Row {
+struct CodeRow {
   Index code;
   std::string_view name;
   ElementType type;
 };
-constexpr Row kRows[] = {
+constexpr CodeRow kRows[] = {
     {1, "FLOAT", ElementType::kFloat32},     {2, "UINT8", ElementType::kUInt8},
     {3, "INT8", ElementType::kInt8},         {4, "UINT16", ElementType::kUInt16},
     {5, "INT16", ElementType::kInt16},       {6, "INT32", ElementType::kInt32},
@@ -23,14 +23,14 @@ constexpr Row kRows[] = {
 }  // namespace
 
 ElementType element_type_of_code(const OnnxNode& node, Index code) {
-  const auto row = std::ranges::find(kRows, code, &Row::code);
+  const auto row = std::ranges::find(kRows, code, &CodeRow::code);
   if (row != std::end(kRows)) return row->type;
   if (code == 8) node.unsupported("element type string");
   node.unsupported("element type number " + std::to_string(code));
 }
 
 ElementType element_type_of_name(const OnnxNode& node, const std::string& name) {
-  const auto row = std::ranges::find(kRows, name, &Row::name);
+  const auto row = std::ranges::find(kRows, name, &CodeRow::name);
   if (row != std::end(kRows)) return row->type;
   node.unsupported("element type '" + name + "'");
 }

@@ -12,7 +12,7 @@ namespace lipscope {
 namespace {
 
 // -1 where the function has no value.
-double steepness(const Elementwise& op, const Interval& x) {
+double largest_slope(const Elementwise& op, const Interval& x) {
   const Interval slopes = *op.slopes(x);
   return is_nan(slopes) ? -1 : magnitude(slopes);
 }
@@ -33,16 +33,17 @@ double steepest(const Elementwise& op, double lipschitz) {
     const double middle = cut(x);
     if (!(x.lo < middle && middle < x.hi)) break;
     const Interval left{x.lo, middle}, right{middle, x.hi};
-    const double a = steepness(op, left), b = steepness(op, right);
+    const double a = largest_slope(op, left), b = largest_slope(op, right);
     x = a > b || (a == b && x.lo >= 0) ? left : right;
   }
-  const double found = steepness(op, point(x.lo)) >= steepness(op, point(x.hi)) ? x.lo : x.hi;
+  const double found =
+      largest_slope(op, point(x.lo)) >= largest_slope(op, point(x.hi)) ? x.lo : x.hi;
   for (const double t : {next_down(found), found, next_up(found)}) {
     if (mignitude(*op.slopes(point(t))) >= lipschitz) return found;
   }
   for (const double side : {1.0, -1.0}) {
-    const double far =
-        std::min(steepness(op, point(side * 0x1p100)), steepness(op, point(side * 0x1p500)));
+    const double far = std::min(largest_slope(op, point(side * 0x1p100)),
+                                largest_slope(op, point(side * 0x1p500)));
     if (far >= lipschitz) return side * kInf;
   }
   return found;

@@ -135,7 +135,7 @@ class Lookup final : public Op {
   GatherPlan plan_;
 };
 
-Imported import_plan(const OnnxNode& node, GatherPlan plan) {
+Imported import_gather(const OnnxNode& node, GatherPlan plan) {
   if (!node.is_constant(1)) {
     const ElementType type = node.input(0).type;
     return {std::make_shared<Lookup>(node.type(), type, std::move(plan)), {0, 1}};
@@ -146,12 +146,14 @@ Imported import_plan(const OnnxNode& node, GatherPlan plan) {
 }
 
 Imported import_gather(const OnnxNode& node) {
-  return import_plan(node, GatherPlan::along_axis(node));
+  return import_gather(node, GatherPlan::along_axis(node));
 }
-Imported import_elements(const OnnxNode& node) {
-  return import_plan(node, GatherPlan::elements(node));
+Imported import_gather_elements(const OnnxNode& node) {
+  return import_gather(node, GatherPlan::elements(node));
 }
-Imported import_nd(const OnnxNode& node) { return import_plan(node, GatherPlan::nd(node)); }
+Imported import_gather_nd(const OnnxNode& node) {
+  return import_gather(node, GatherPlan::nd(node));
+}
 
 std::vector<OpCase> gather_cases(Rng& rng) {
   const Tensor indices = Tensor::integers({2, 2}, {0, -1, 2, 0});
@@ -166,7 +168,7 @@ std::vector<OpCase> gather_cases(Rng& rng) {
       {.inputs = {{Tensor::integers({3}, {4, 5, 6})}, {indices}}}};
 }
 
-std::vector<OpCase> elements_cases(Rng& rng) {
+std::vector<OpCase> gather_elements_cases(Rng& rng) {
   const Tensor indices = Tensor::integers({2, 3}, {0, -1, 2, 0, 1, 1});
   return {{.inputs = {{random_tensor(rng, {3, 4})}, {indices, true}}},
           {.inputs = {{random_tensor(rng, {3, 4})}, {indices, true}},
@@ -174,7 +176,7 @@ std::vector<OpCase> elements_cases(Rng& rng) {
           {.inputs = {{random_tensor(rng, {3, 4})}, {indices}}}};
 }
 
-std::vector<OpCase> nd_cases(Rng& rng) {
+std::vector<OpCase> gather_nd_cases(Rng& rng) {
   return {
       {.inputs = {{random_tensor(rng, {3, 4})}, {Tensor::integers({2, 2}, {0, 1, -1, 2}), true}}},
       {.inputs = {{random_tensor(rng, {3, 4})}, {Tensor::integers({2, 1}, {2, 0})}}},
@@ -186,8 +188,8 @@ std::vector<OpCase> nd_cases(Rng& rng) {
 
 std::vector<OpKind> op_gather() {
   return {{"Gather", import_gather, gather_cases},
-          {"GatherElements", import_elements, elements_cases},
-          {"GatherND", import_nd, nd_cases}};
+          {"GatherElements", import_gather_elements, gather_elements_cases},
+          {"GatherND", import_gather_nd, gather_nd_cases}};
 }
 
 }  // namespace lipscope

@@ -15,13 +15,13 @@
 namespace lipscope {
 namespace {
 
-enum class Reduction { kNone, kSum, kMean };
+enum class LossReduction { kNone, kSum, kMean };
 
 class LossOp final : public Op {
  public:
   struct Options {
     bool softmax, weighted, log_prob;
-    Reduction reduction;
+    LossReduction reduction;
     std::optional<Index> ignored;
   };
   LossOp(RowSplit split, ValueType loss, Options options)
@@ -54,15 +54,15 @@ class LossOp final : public Op {
               weight == 0 ? 0 : -weight * logs[static_cast<std::size_t>(std::max<Index>(c, 0))];
           sum += value;
           total += weight;
-          if (o_.reduction == Reduction::kNone) loss[row] = static_cast<T>(value);
+          if (o_.reduction == LossReduction::kNone) loss[row] = static_cast<T>(value);
           if (!o_.log_prob) continue;
           T* to = args.out[1].sample<T>(b) + start;
           for (std::size_t i = 0; i < logs.size(); ++i) {
             to[static_cast<Index>(i) * split_.inner] = static_cast<T>(logs[i]);
           }
         }
-        if (o_.reduction == Reduction::kSum) *loss = static_cast<T>(sum);
-        if (o_.reduction == Reduction::kMean) *loss = static_cast<T>(sum / total);
+        if (o_.reduction == LossReduction::kSum) *loss = static_cast<T>(sum);
+        if (o_.reduction == LossReduction::kMean) *loss = static_cast<T>(sum / total);
       }
     });
   }
@@ -87,7 +87,7 @@ class LossOp final : public Op {
         const auto [c, weight] = at(args.in, b, row);
         if (args.tangent_out[0] && weight != 0) {
           double* to = args.tangent_out[0].sample<double>(b);
-          to[o_.reduction == Reduction::kNone ? row : 0] +=
+          to[o_.reduction == LossReduction::kNone ? row : 0] +=
               -weight / total * (v[static_cast<std::size_t>(c)] - mean);
         }
         if (!o_.log_prob || !args.tangent_out[1]) continue;
@@ -116,7 +116,7 @@ class LossOp final : public Op {
         if (args.grad_out[0] && weight != 0) {
           const double* from = args.grad_out[0].sample<double>(b);
           g[static_cast<std::size_t>(c)] -=
-              weight / total * from[o_.reduction == Reduction::kNone ? row : 0];
+              weight / total * from[o_.reduction == LossReduction::kNone ? row : 0];
         }
         probabilities(args.in[0], b, start, p);
         double sum = 0;
@@ -159,7 +159,7 @@ class LossOp final : public Op {
   }
   // What the sum of losses is divided by.
   [[nodiscard]] double total_weight(std::span<const ConstView> in, Index b) const {
-    if (o_.reduction != Reduction::kMean) return 1;
+    if (o_.reduction != LossReduction::kMean) return 1;
     double total = 0;
     for (Index row = 0; row < split_.rows(); ++row) total += at(in, b, row).second;
     return total;
@@ -202,9 +202,9 @@ Imported import_loss(const OnnxNode& node) {
   LossOp::Options options{.softmax = node.type() == "SoftmaxCrossEntropyLoss",
                           .weighted = node.has_input(2),
                           .log_prob = node.wants_output(1),
-                          .reduction = reduction == "none"  ? Reduction::kNone
-                                       : reduction == "sum" ? Reduction::kSum
-                                                            : Reduction::kMean,
+                          .reduction = reduction == "none"  ? LossReduction::kNone
+                                       : reduction == "sum" ? LossReduction::kSum
+                                                            : LossReduction::kMean,
                           .ignored = {}};
   if (reduction != "none" && reduction != "sum" && reduction != "mean") {
     node.malformed("reduction '" + reduction + "'");
@@ -214,7 +214,7 @@ Imported import_loss(const OnnxNode& node) {
       (node.input(2).shape != Shape{x.shape[1]} || !is_floating(node.input(2).type))) {
     node.malformed("weights of shape " + to_string(node.input(2).shape));
   }
-  ValueType loss{x.type, options.reduction == Reduction::kNone ? expected : Shape{}};
+  ValueType loss{x.type, options.reduction == LossReduction::kNone ? expected : Shape{}};
   auto op = std::make_shared<LossOp>(RowSplit::of(x.shape, 1, 2), std::move(loss), options);
   return {op, options.weighted ? std::vector<Index>{0, 1, 2} : std::vector<Index>{0, 1}};
 }

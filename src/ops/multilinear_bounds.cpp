@@ -95,8 +95,8 @@ void join(const std::vector<Index>& extents, std::vector<Operand>& operands,
   if (operands.size() == 1) operands.push_back(one_operand(extents.size()));
 }
 
-bool holds_doubles(std::span<const Box> in) {
-  return std::all_of(in.begin(), in.end(), [](const Box& b) { return lipscope::holds_doubles(b); });
+bool all_hold_doubles(std::span<const Box> in) {
+  return std::all_of(in.begin(), in.end(), holds_doubles);
 }
 
 // Norm of the rows x cols matrix at `offset` of the bounds.
@@ -203,7 +203,7 @@ double term_gain_up(const Multilinear& form, const Multilinear::Term& term,
 
 std::optional<std::vector<Box>> multilinear_range(const Multilinear& form,
                                                   std::span<const Box> in) {
-  if (!is_floating(form.out.type) || !holds_doubles(in)) return std::nullopt;
+  if (!is_floating(form.out.type) || !all_hold_doubles(in)) return std::nullopt;
   const Index size = element_count(form.out.shape);
   const auto n = static_cast<std::size_t>(size);
   Bounds total{std::vector<double>(n), std::vector<double>(n)};
@@ -227,7 +227,7 @@ std::optional<std::vector<Box>> multilinear_range(const Multilinear& form,
 }
 
 std::optional<Gain> multilinear_gain(const Multilinear& form, const GainQuery& query) {
-  if (!is_floating(form.out.type) || !holds_doubles(query.in)) return std::nullopt;
+  if (!is_floating(form.out.type) || !all_hold_doubles(query.in)) return std::nullopt;
   Gain gain{0, "linear-5"};
   const auto wrt = static_cast<std::size_t>(query.wrt);
   if (is_point(query.in[wrt])) return gain;

@@ -308,7 +308,7 @@ class StandardiseOp final : public Op {
   bool plain_;  // scale and bias run along with the row: the common case, made fast
 };
 
-Imported finish(Standardisation s) {
+Imported finish_normalisation(Standardisation s) {
   std::vector<Index> uses{0};
   if (s.scale) uses.push_back(1);
   if (s.bias) uses.push_back(2);
@@ -366,7 +366,7 @@ Imported import_layer_norm(const OnnxNode& node) {
     std::fill(shape.begin() + axis, shape.end(), 1);
     s.statistics = ValueType{s.x.type, std::move(shape)};
   }
-  return finish(std::move(s));
+  return finish_normalisation(std::move(s));
 }
 
 // Scale and bias of one entry per channel.
@@ -386,15 +386,15 @@ Imported import_instance_norm(const OnnxNode& node) {
   if (x.size() < 2) node.malformed("data of shape " + to_string(x));
   const RowSplit split = RowSplit::of(x, 2, node.rank(0));
   require_affine(node, x[1]);
-  return finish({.name = "InstanceNormalization",
-                 .x = node.input(0),
-                 .rows = split.outer,
-                 .length = split.length,
-                 .epsilon = node.real("epsilon", 1e-5),
-                 .scale = true,
-                 .bias = true,
-                 .inner = std::max<Index>(1, split.length),
-                 .channels = std::max<Index>(1, x[1])});
+  return finish_normalisation({.name = "InstanceNormalization",
+                               .x = node.input(0),
+                               .rows = split.outer,
+                               .length = split.length,
+                               .epsilon = node.real("epsilon", 1e-5),
+                               .scale = true,
+                               .bias = true,
+                               .inner = std::max<Index>(1, split.length),
+                               .channels = std::max<Index>(1, x[1])});
 }
 
 // Up to opset 20 scale and bias have one entry per group, then one per channel.
@@ -410,15 +410,15 @@ Imported import_group_norm(const OnnxNode& node) {
   const Index length = x[1] / groups * split.length;
   const bool per_group = node.opset() < 21;
   require_affine(node, per_group ? groups : x[1]);
-  return finish({.name = "GroupNormalization",
-                 .x = node.input(0),
-                 .rows = x[0] * groups,
-                 .length = length,
-                 .epsilon = node.real("epsilon", 1e-5),
-                 .scale = true,
-                 .bias = true,
-                 .inner = std::max<Index>(1, per_group ? length : split.length),
-                 .channels = std::max<Index>(1, per_group ? groups : x[1])});
+  return finish_normalisation({.name = "GroupNormalization",
+                               .x = node.input(0),
+                               .rows = x[0] * groups,
+                               .length = length,
+                               .epsilon = node.real("epsilon", 1e-5),
+                               .scale = true,
+                               .bias = true,
+                               .inner = std::max<Index>(1, per_group ? length : split.length),
+                               .channels = std::max<Index>(1, per_group ? groups : x[1])});
 }
 
 Imported import_mean_variance(const OnnxNode& node) {
@@ -445,7 +445,7 @@ Imported import_mean_variance(const OnnxNode& node) {
     }
     s.places[static_cast<std::size_t>(row * s.length + column)] = static_cast<Index>(i);
   }
-  return finish(std::move(s));
+  return finish_normalisation(std::move(s));
 }
 
 OpCase affine_case(Rng& rng, Shape x, Shape affine, Attributes attributes, int opset,

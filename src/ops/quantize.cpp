@@ -244,7 +244,7 @@ Tensor between_ties(Rng& rng, Shape shape, double scale) {
   for (double& entry : x.doubles()) entry = (entry + level(rng)) * scale;
   return x;
 }
-Tensor reals(std::vector<double> entries) {
+Tensor real_vector(std::vector<double> entries) {
   return Tensor::vector(std::move(entries)).cast(ElementType::kFloat32);
 }
 Tensor levels(ElementType type, Shape shape, std::vector<Index> entries) {
@@ -252,15 +252,15 @@ Tensor levels(ElementType type, Shape shape, std::vector<Index> entries) {
 }
 
 std::vector<OpCase> quantize_cases(Rng& rng) {
-  const Tensor scalar = reals({0.25}).reshaped({});
+  const Tensor scalar = real_vector({0.25}).reshaped({});
   return {{.inputs = {{between_ties(rng, {2, 3}, 0.25)}, {scalar, true}}},
           {.inputs = {{between_ties(rng, {6}, 0.25)},
-                      {reals({0.25}), true},
+                      {real_vector({0.25}), true},
                       {levels(ElementType::kInt8, {1}, {-3}), true}}},
           {.inputs = {{between_ties(rng, {2, 3, 2}, 0.5)},
-                      {reals({0.5, 0.5, 0.5}), true},
+                      {real_vector({0.5, 0.5, 0.5}), true},
                       {levels(ElementType::kUInt8, {3}, {0, 128, 255}), true}}},
-          {.inputs = {{between_ties(rng, {2, 3}, 0.5)}, {reals({0.5, 0.5}), true}},
+          {.inputs = {{between_ties(rng, {2, 3}, 0.5)}, {real_vector({0.5, 0.5}), true}},
            .attributes = {{"axis", Index{-2}}, {"output_dtype", Index{5}}},
            .opset = 21},
           {.inputs = {{levels(ElementType::kInt32, {3}, {-700, 3, 900})}, {scalar, true}}}};

@@ -75,7 +75,7 @@ struct Adding {
   static double finish(double acc, double) { return acc; }
 };
 
-struct Sum : Adding {
+struct ReduceSum : Adding {
   static constexpr std::string_view kName = "ReduceSum";
   static Interval range(const Group& x) { return sum_range(x); }
   static double gain(const Group& x, Norm p) { return sum_gain(x, p); }
@@ -83,7 +83,7 @@ struct Sum : Adding {
   static Interval weight(double) { return point(1); }
   using Integer = AddIntegers;
 };
-struct Mean : Adding {
+struct ReduceMean : Adding {
   static constexpr std::string_view kName = "ReduceMean";
   static Interval range(const Group& x) { return mean_range(x); }
   static double gain(const Group& x, Norm p) { return mean_gain(x, p); }
@@ -144,7 +144,7 @@ struct Prod {
   };
 };
 
-struct Max {
+struct ReduceMax {
   static constexpr std::string_view kName = "ReduceMax";
   static Interval range(const Group& x) { return max_range(x); }
   static double gain(const Group& x, Norm p) { return max_gain(x, p); }
@@ -160,11 +160,11 @@ struct Max {
     ElementType type;
     Index start() const { return order_key(type, smallest_integer(type)); }
     Index map(Index x) const { return order_key(type, x); }
-    Index merge(Index a, Index b) const { return Max::merge(a, b); }
+    Index merge(Index a, Index b) const { return ReduceMax::merge(a, b); }
     Index finish(Index acc, Index) const { return order_key(type, acc); }
   };
 };
-struct Min {
+struct ReduceMin {
   static constexpr std::string_view kName = "ReduceMin";
   static Interval range(const Group& x) { return min_range(x); }
   static double gain(const Group& x, Norm p) { return min_gain(x, p); }
@@ -176,9 +176,9 @@ struct Min {
     return a < b || a != a ? a : b;
   }
   static double finish(double acc, double) { return acc; }
-  struct Integer : Max::Integer {
+  struct Integer : ReduceMax::Integer {
     Index start() const { return order_key(type, largest_integer(type)); }
-    Index merge(Index a, Index b) const { return Min::merge(a, b); }
+    Index merge(Index a, Index b) const { return ReduceMin::merge(a, b); }
   };
 };
 
@@ -193,7 +193,7 @@ struct LogSumExp {
     const auto m = static_cast<std::size_t>(results);
     std::vector<double> top(m, -kInfinity), sum(m);
     for_each_entry(plan, x,
-                   [&](std::size_t o, double entry) { top[o] = Max::merge(top[o], entry); });
+                   [&](std::size_t o, double entry) { top[o] = ReduceMax::merge(top[o], entry); });
     for (double& t : top) t = std::isfinite(t) ? t : 0;
     for_each_entry(plan, x,
                    [&](std::size_t o, double entry) { sum[o] += std::exp(entry - top[o]); });
@@ -215,12 +215,12 @@ struct LogSumExp {
 };
 
 template <class F>
-constexpr int kAxesInputSince = std::is_same_v<F, Sum> ? 13 : 18;
+constexpr int kAxesInputSince = std::is_same_v<F, ReduceSum> ? 13 : 18;
 // Reducing over no axes at all changes nothing.
 template <class F>
 constexpr bool kNoOp =
-    std::is_same_v<F, Sum> || std::is_same_v<F, Mean> || std::is_same_v<F, Prod> ||
-    std::is_same_v<F, Max> || std::is_same_v<F, Min> || std::is_same_v<F, LogSumExp>;
+    std::is_same_v<F, ReduceSum> || std::is_same_v<F, ReduceMean> || std::is_same_v<F, Prod> ||
+    std::is_same_v<F, ReduceMax> || std::is_same_v<F, ReduceMin> || std::is_same_v<F, LogSumExp>;
 
 template <class F>
 Imported import_reduce(const OnnxNode& node) {
@@ -257,10 +257,11 @@ OpKind reduce_kind() {
 }  // namespace
 
 std::vector<OpKind> op_reduce() {
-  auto rows = std::vector<OpKind>{
-      reduce_kind<Sum>(),    reduce_kind<Mean>(),     reduce_kind<Prod>(), reduce_kind<Max>(),
-      reduce_kind<Min>(),    reduce_kind<L1>(),       reduce_kind<L2>(),   reduce_kind<SumSquare>(),
-      reduce_kind<LogSum>(), reduce_kind<LogSumExp>()};
+  auto rows = std::vector<OpKind>{reduce_kind<ReduceSum>(), reduce_kind<ReduceMean>(),
+                                  reduce_kind<Prod>(),      reduce_kind<ReduceMax>(),
+                                  reduce_kind<ReduceMin>(), reduce_kind<L1>(),
+                                  reduce_kind<L2>(),        reduce_kind<SumSquare>(),
+                                  reduce_kind<LogSum>(),    reduce_kind<LogSumExp>()};
   return rows;
 }
 

@@ -86,7 +86,7 @@ Imported import_flatten(const OnnxNode& node) {
 }
 
 // The axes argument of Squeeze and Unsqueeze: an attribute below opset 13, an input since.
-std::optional<std::vector<Index>> read_axes(const OnnxNode& node) {
+std::optional<std::vector<Index>> read_squeezed_axes(const OnnxNode& node) {
   return node.opset() < 13 ? node.integers("axes") : node.constant_ints(1);
 }
 
@@ -103,7 +103,7 @@ std::vector<bool> marked_axes(const OnnxNode& node, const std::vector<Index>& ax
 
 Imported import_squeeze(const OnnxNode& node) {
   const Shape& in = node.input(0).shape;
-  const auto axes = read_axes(node);
+  const auto axes = read_squeezed_axes(node);
   Shape shape;
   std::vector<bool> marked;
   if (axes) marked = marked_axes(node, *axes, node.rank(0));
@@ -118,7 +118,7 @@ Imported import_squeeze(const OnnxNode& node) {
 
 Imported import_unsqueeze(const OnnxNode& node) {
   const Shape& in = node.input(0).shape;
-  const auto axes = read_axes(node);
+  const auto axes = read_squeezed_axes(node);
   if (!axes) node.malformed("axes is missing");
   const std::vector<bool> marked =
       marked_axes(node, *axes, node.rank(0) + static_cast<Index>(axes->size()));

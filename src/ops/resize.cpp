@@ -54,7 +54,7 @@ std::vector<double> as_reals(const Tensor& tensor) {
 }
 
 // A list input that may be absent or empty.
-std::optional<std::vector<double>> read_list(const OnnxNode& node, Index k) {
+std::optional<std::vector<double>> read_optional_reals(const OnnxNode& node, Index k) {
   if (!node.has_input(k) || element_count(node.input(k).shape) == 0) return std::nullopt;
   return as_reals(node.constant(k));
 }
@@ -64,11 +64,11 @@ std::optional<std::vector<double>> read_scales(const OnnxNode& node) {
     return std::vector<double>{1, 1, node.real("height_scale"), node.real("width_scale")};
   }
   if (node.type() == "Upsample" && node.opset() < 9) return node.reals("scales");
-  return read_list(node, node.type() == "Resize" && node.opset() >= 11 ? 2 : 1);
+  return read_optional_reals(node, node.type() == "Resize" && node.opset() >= 11 ? 2 : 1);
 }
 
 // The axes the lists are about.
-std::vector<Index> read_axes(const OnnxNode& node) {
+std::vector<Index> read_resized_axes(const OnnxNode& node) {
   std::vector<Index> axes;
   if (const auto given = node.integers("axes")) {
     for (const Index a : *given) axes.push_back(OnnxNode::axis(a, node.rank(0)));
@@ -119,7 +119,7 @@ std::vector<AxisSize> read_sizes(const OnnxNode& node, const std::vector<Index>&
   for (const Index n : in) result.push_back({n, 1});
   const auto scales = read_scales(node);
   const bool may_have_sizes = node.type() == "Resize" && node.opset() >= 11;
-  const auto sizes = may_have_sizes ? read_list(node, 3) : std::nullopt;
+  const auto sizes = may_have_sizes ? read_optional_reals(node, 3) : std::nullopt;
   const std::string policy = node.text("keep_aspect_ratio_policy", "stretch");
   if (scales.has_value() == sizes.has_value()) {
     if (!scales && axes.empty()) return result;
@@ -154,7 +154,7 @@ Region read_region(const OnnxNode& node, const ResizeRule& rule, const std::vect
   const auto rank = static_cast<std::size_t>(node.rank(0));
   Region region{std::vector<double>(rank, 0), std::vector<double>(rank, 1)};
   if (rule.coordinates != "tf_crop_and_resize") return region;
-  const auto roi = read_list(node, 1);
+  const auto roi = read_optional_reals(node, 1);
   if (!roi || roi->size() != 2 * axes.size()) node.malformed("roi does not fit the axes");
   for (const double r : *roi) {
     if (!std::isfinite(r)) node.malformed("roi is not finite");
@@ -191,7 +191,7 @@ IndexMap make_map(const OnnxNode& node, const std::vector<AxisRows>& rows, const
 Imported import_resize(const OnnxNode& node) {
   const Shape& in = node.input(0).shape;
   const ResizeRule rule = read_rule(node);
-  const std::vector<Index> axes = read_axes(node);
+  const std::vector<Index> axes = read_resized_axes(node);
   const std::vector<AxisSize> sizes = read_sizes(node, axes);
   const Region region = read_region(node, rule, axes);
   const double extrapolation = node.real("extrapolation_value", 0);
@@ -210,7 +210,7 @@ Imported import_resize(const OnnxNode& node) {
   return index_map_op(node, std::move(shape), std::move(map));
 }
 
-OpCase::Input reals(std::vector<double> list) {
+OpCase::Input fixed_reals(std::vector<double> list) {
   const auto n = static_cast<Index>(list.size());
   return {Tensor(ElementType::kFloat32, {n}, std::move(list)), true};
 }
@@ -218,27 +218,32 @@ OpCase::Input reals(std::vector<double> list) {
 std::vector<OpCase> resize_cases(Rng& rng) {
   using Text = std::string;
   const auto by_scales = [&](std::vector<double> scales, Attributes attributes, int opset = 13) {
-    return OpCase{
-        .inputs = {{random_tensor(rng, {1, 2, 4, 5})}, reals({}), reals(std::move(scales))},
-        .attributes = std::move(attributes),
-        .opset = opset};
+    return OpCase{.inputs = {{random_tensor(rng, {1, 2, 4, 5})},
+                             fixed_reals({}),
+                             fixed_reals(std::move(scales))},
+                  .attributes = std::move(attributes),
+                  .opset = opset};
   };
   std::vector<OpCase> cases{
-      {.inputs = {{random_tensor(rng, {1, 1, 2, 4})}, reals({1, 1, 0.6, 0.6})}, .opset = 10},
-      {.inputs = {{random_tensor(rng, {1, 1, 2, 4})}, reals({1, 1, 2, 3})},
+      {.inputs = {{random_tensor(rng, {1, 1, 2, 4})}, fixed_reals({1, 1, 0.6, 0.6})}, .opset = 10},
+      {.inputs = {{random_tensor(rng, {1, 1, 2, 4})}, fixed_reals({1, 1, 2, 3})},
        .attributes = {{"mode", Text("linear")}},
        .opset = 10},
       by_scales({1, 1, 2, 3}, {}, 11),
-      {.inputs = {{random_tensor(rng, {2, 3, 4})}, reals({}), reals({}), fixed_ints({5, 7})},
+      {.inputs =
+           {{random_tensor(rng, {2, 3, 4})}, fixed_reals({}), fixed_reals({}), fixed_ints({5, 7})},
        .attributes = {{"axes", std::vector<Index>{2, 1}}, {"mode", Text("cubic")}},
        .opset = 18},
-      {.inputs = {{random_tensor(rng, {1, 1, 3, 4})}, reals({}), reals({}), fixed_ints({7, 8})},
+      {.inputs = {{random_tensor(rng, {1, 1, 3, 4})},
+                  fixed_reals({}),
+                  fixed_reals({}),
+                  fixed_ints({7, 8})},
        .attributes = {{"axes", std::vector<Index>{2, 3}},
                       {"keep_aspect_ratio_policy", Text("not_larger")}},
        .opset = 18},
       {.inputs = {{random_tensor(rng, {4, 4})},
-                  reals({0.4, -0.1, 1.2, 0.8}),
-                  reals({}),
+                  fixed_reals({0.4, -0.1, 1.2, 0.8}),
+                  fixed_reals({}),
                   fixed_ints({3, 3})},
        .attributes = {{"coordinate_transformation_mode", Text("tf_crop_and_resize")},
                       {"mode", Text("linear")},
@@ -266,7 +271,7 @@ std::vector<OpCase> resize_cases(Rng& rng) {
 
 std::vector<OpCase> upsample_cases(Rng& rng) {
   return {
-      {.inputs = {{random_tensor(rng, {1, 2, 2, 3})}, reals({1, 1, 2, 3})}, .opset = 9},
+      {.inputs = {{random_tensor(rng, {1, 2, 2, 3})}, fixed_reals({1, 1, 2, 3})}, .opset = 9},
       {.inputs = {{random_tensor(rng, {1, 2, 2, 3})}},
        .attributes = {{"scales", std::vector<double>{1, 1, 2, 2}}, {"mode", std::string("linear")}},
        .opset = 7},

@@ -136,7 +136,7 @@ Combine read_combine(const OnnxNode& node) {
   node.malformed("reduction is '" + text + "'");
 }
 
-Imported import_plan(const OnnxNode& node, const GatherPlan& plan) {
+Imported import_scatter(const OnnxNode& node, const GatherPlan& plan) {
   const ValueType& data = node.input(0);
   if (node.input(2).shape != plan.output() || node.input(2).type != data.type) {
     node.malformed("the updates do not fit the indices or the data");
@@ -146,12 +146,14 @@ Imported import_plan(const OnnxNode& node, const GatherPlan& plan) {
           {0, 2}};
 }
 
-Imported import_elements(const OnnxNode& node) {
-  return import_plan(node, GatherPlan::elements(node));
+Imported import_scatter_elements(const OnnxNode& node) {
+  return import_scatter(node, GatherPlan::elements(node));
 }
-Imported import_nd(const OnnxNode& node) { return import_plan(node, GatherPlan::nd(node)); }
+Imported import_scatter_nd(const OnnxNode& node) {
+  return import_scatter(node, GatherPlan::nd(node));
+}
 
-std::vector<OpCase> elements_cases(Rng& rng) {
+std::vector<OpCase> scatter_elements_cases(Rng& rng) {
   const Tensor indices = Tensor::integers({2, 3}, {0, -1, 2, 1, 0, 1});
   const auto make = [&](Attributes attributes) {
     return OpCase{
@@ -164,7 +166,7 @@ std::vector<OpCase> elements_cases(Rng& rng) {
           make({{"axis", Index{-1}}})};
 }
 
-std::vector<OpCase> nd_cases(Rng& rng) {
+std::vector<OpCase> scatter_nd_cases(Rng& rng) {
   const Tensor rows = Tensor::integers({2, 1}, {2, 0}),
                pairs = Tensor::integers({2, 2}, {2, 0, 1, 1});
   return {{.inputs = {{random_tensor(rng, {3, 2})}, {rows, true}, {random_tensor(rng, {2, 2})}}},
@@ -181,9 +183,9 @@ std::vector<OpCase> nd_cases(Rng& rng) {
 }  // namespace
 
 std::vector<OpKind> op_scatter() {
-  return {{"ScatterElements", import_elements, elements_cases},
-          {"Scatter", import_elements, elements_cases},
-          {"ScatterND", import_nd, nd_cases}};
+  return {{"ScatterElements", import_scatter_elements, scatter_elements_cases},
+          {"Scatter", import_scatter_elements, scatter_elements_cases},
+          {"ScatterND", import_scatter_nd, scatter_nd_cases}};
 }
 
 }  // namespace lipscope

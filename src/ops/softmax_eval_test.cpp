@@ -5,17 +5,15 @@
 #include <cmath>
 #include <limits>
 
+#include "base/rounding.h"
 #include "lipscope/evaluate.h"
 #include "ops/kind.h"
 
 namespace lipscope {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-
-Tensor run(const std::string& name, const Tensor& x, Index axis,
-           Precision precision = Precision::kFloat64) {
+Tensor run_softmax(const std::string& name, const Tensor& x, Index axis,
+                   Precision precision = Precision::kFloat64) {
   const NodeInput info{{x.type(), x.shape()}, nullptr};
   const OnnxNode node(name, 13, {{"axis", axis}}, {info});
   GraphBuilder builder;
@@ -49,7 +47,7 @@ TEST(SoftmaxEval, StridedAxisInBothPrecisions) {
   for (const bool logarithm : {false, true}) {
     const std::string name = logarithm ? "LogSoftmax" : "Softmax";
     const std::vector<double> expected = reference(x, logarithm);
-    const Tensor y = run(name, x, 1), fast = run(name, x, 1, Precision::kFloat32);
+    const Tensor y = run_softmax(name, x, 1), fast = run_softmax(name, x, 1, Precision::kFloat32);
     for (Index k = 0; k < 12; ++k) {
       const double want = expected[static_cast<std::size_t>(k)];
       EXPECT_NEAR(y.at(k), want, 1e-15 * (1 + std::abs(want))) << name;
@@ -60,10 +58,10 @@ TEST(SoftmaxEval, StridedAxisInBothPrecisions) {
 
 TEST(SoftmaxEval, RowsWithoutAValueAreNaNAndAlone) {
   const Tensor x(ElementType::kFloat64, {5, 2},
-                 std::vector<double>{0, 0, kNaN, 1, kInfinity, 0, -kInfinity, -kInfinity, 0, 0});
+                 std::vector<double>{0, 0, kNaN, 1, kInf, 0, -kInf, -kInf, 0, 0});
   for (const Precision precision : {Precision::kFloat64, Precision::kFloat32}) {
-    const Tensor rows = run("Softmax", x, 1, precision);
-    const Tensor log_rows = run("LogSoftmax", x, 1, precision);
+    const Tensor rows = run_softmax("Softmax", x, 1, precision);
+    const Tensor log_rows = run_softmax("LogSoftmax", x, 1, precision);
     for (const Index k : {0, 1, 8, 9}) {
       EXPECT_EQ(rows.at(k), 0.5);
       EXPECT_NEAR(log_rows.at(k), -std::log(2.0), 1e-7);
@@ -76,11 +74,11 @@ TEST(SoftmaxEval, RowsWithoutAValueAreNaNAndAlone) {
 }
 
 TEST(SoftmaxEval, MaskedEntriesAreZero) {
-  const Tensor x(ElementType::kFloat64, {1, 3}, std::vector<double>{2, -kInfinity, 2});
-  const Tensor y = run("Softmax", x, 1), log_y = run("LogSoftmax", x, 1);
+  const Tensor x(ElementType::kFloat64, {1, 3}, std::vector<double>{2, -kInf, 2});
+  const Tensor y = run_softmax("Softmax", x, 1), log_y = run_softmax("LogSoftmax", x, 1);
   EXPECT_EQ(y.at(0), 0.5);
   EXPECT_EQ(y.at(1), 0);
-  EXPECT_EQ(log_y.at(1), -kInfinity);
+  EXPECT_EQ(log_y.at(1), -kInf);
 }
 
 }  // namespace

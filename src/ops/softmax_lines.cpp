@@ -11,7 +11,7 @@ double logistic(double t) {
   const double e = std::exp(-std::fabs(t));
   return t >= 0 ? 1 / (1 + e) : e / (1 + e);
 }
-double steepness(double t) {
+double logistic_slope(double t) {
   const double e = std::exp(-std::fabs(t));
   return e / ((1 + e) * (1 + e));
 }
@@ -24,7 +24,7 @@ struct Choice {
 };
 
 double chord_slope(const Interval& x) {
-  const double a = steepness(x.lo), b = steepness(x.hi);
+  const double a = logistic_slope(x.lo), b = logistic_slope(x.hi);
   const double steepest = contains(x, 0) ? 0.25 : std::max(a, b);
   const double chord = (logistic(x.hi) - logistic(x.lo)) / (x.hi - x.lo);
   return x.lo < x.hi ? std::clamp(chord, std::min(a, b), steepest) : a;
@@ -33,7 +33,7 @@ double chord_slope(const Interval& x) {
 // Where the line from the lower end touches the concave part, or the upper end if it would beyond.
 double touching_point(const Interval& x) {
   const double base = logistic(x.lo);
-  const auto passed = [&](double t) { return logistic(t) - base > steepness(t) * (t - x.lo); };
+  const auto passed = [&](double t) { return logistic(t) - base > logistic_slope(t) * (t - x.lo); };
   if (x.lo >= 0) return x.lo;
   if (!passed(x.hi)) return x.hi;
   double a = 0, b = x.hi;
@@ -50,7 +50,7 @@ Choice choose_above(const Interval& x, double at) {
   const double reached = touching_point(x);
   if (reached == x.hi) return {chord_slope(x), x.hi};
   const double touch = std::max(at, reached);
-  return {steepness(touch), touch};
+  return {logistic_slope(touch), touch};
 }
 
 // Of s(t) - slope (t - at).

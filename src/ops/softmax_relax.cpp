@@ -14,10 +14,10 @@ namespace lipscope {
 namespace {
 
 // The middle of a box, and how far from it the points of the box are in each entry.
-struct Middle {
+struct RowMiddle {
   std::vector<double> at, reach;
 
-  explicit Middle(const Group& x) {
+  explicit RowMiddle(const Group& x) {
     for (std::size_t i = 0; i < x.size(); ++i) {
       at.push_back(midpoint(x[i]));
       reach.push_back(radius_up(x[i]));
@@ -37,12 +37,12 @@ Plane operator-(Plane p) {
 }
 
 // Of intervals without negative numbers.
-Interval product(const Interval& a, const Interval& b) {
+Interval interval_product(const Interval& a, const Interval& b) {
   return {gain_mul_down(a.lo, b.lo), gain_mul_up(a.hi, b.hi)};
 }
 
 // Sums of all terms but one, without subtractions.
-std::vector<Interval> sums_of_others(std::span<const Interval> terms) {
+std::vector<Interval> interval_sums_of_others(std::span<const Interval> terms) {
   std::vector<Interval> result(terms.size());
   Interval after = point(0), before = point(0);
   for (std::size_t i = terms.size(); i-- > 0;) {
@@ -60,7 +60,7 @@ std::vector<Interval> sums_of_others(std::span<const Interval> terms) {
 class Writer {
  public:
   // side 1: the functions are above what they bound, -1: below.
-  Writer(const Middle& middle, double side)
+  Writer(const RowMiddle& middle, double side)
       : middle_(middle), side_(side), forms_{{}, std::vector<double>(middle.at.size())} {
     forms_.weights.resize(middle.at.size() * middle.at.size());
   }
@@ -91,7 +91,7 @@ class Writer {
   [[nodiscard]] RowForms forms() && { return std::move(forms_); }
 
  private:
-  const Middle& middle_;
+  const RowMiddle& middle_;
   double side_;
   RowForms forms_;
 };
@@ -106,7 +106,7 @@ class OtherExps {
       if (j != first_ && v[j] > v[second_]) second_ = j;
     }
     for (const double x : v) terms_.push_back(exp(point(x) - v[first_]));
-    sums_ = sums_of_others(terms_);
+    sums_ = interval_sums_of_others(terms_);
     // Without the largest entry the others need a reference of their own.
     for (const double x : v) rest_.push_back(exp(min(point(0), point(x) - v[second_])));
     rest_[first_] = point(0);
@@ -120,7 +120,7 @@ class OtherExps {
     const Interval factor = slope / (i == first_ ? rest_sum_ : sums_[i]);
     std::vector<Interval> result;
     for (const Interval& term : i == first_ ? rest_ : terms_) {
-      result.push_back(product(factor, term));
+      result.push_back(interval_product(factor, term));
     }
     result[i] = point(0);
     return result;
@@ -137,7 +137,7 @@ class OtherExps {
 // and every t_i is concave [softmax-17].
 class Contrasts {
  public:
-  Contrasts(const Group& x, const Middle& middle) : exps_(middle.at), middle_(middle) {
+  Contrasts(const Group& x, const RowMiddle& middle) : exps_(middle.at), middle_(middle) {
     const OtherExps lower(x.lower), upper(x.upper);
     for (std::size_t i = 0; i < x.size(); ++i) {
       ranges_.push_back({(x.lower[i] - upper.log_sum(i)).lo, (x.upper[i] - lower.log_sum(i)).hi});
@@ -155,7 +155,7 @@ class Contrasts {
 
  private:
   OtherExps exps_;
-  const Middle& middle_;
+  const RowMiddle& middle_;
   std::vector<Interval> ranges_;
 };
 
@@ -164,7 +164,7 @@ class Contrasts {
 // convex [softmax-18].
 class Chords {
  public:
-  Chords(const Group& x, const Middle& middle, std::optional<std::size_t> reference)
+  Chords(const Group& x, const RowMiddle& middle, std::optional<std::size_t> reference)
       : reference_(reference) {
     const std::size_t n = x.size();
     std::vector<Interval> ranges(n);
@@ -182,7 +182,7 @@ class Chords {
     }
     for (std::size_t j = 0; j < n; ++j) add_chord(ranges[j], y_[j], top);
     for (Interval& y : y_) y = y - top;
-    others_ = sums_of_others(heights_);
+    others_ = interval_sums_of_others(heights_);
     for (const Interval& height : heights_) sum_ += height;
   }
 
@@ -194,14 +194,14 @@ class Chords {
                                                          const Interval& slope) const {
     std::vector<Interval> result;
     const Interval factor = slope / sum_;
-    for (const Interval& s : slopes_) result.push_back(-product(factor, s));
+    for (const Interval& s : slopes_) result.push_back(-interval_product(factor, s));
     result[i] += slope;
     return in_entries(std::move(result));
   }
   [[nodiscard]] std::vector<Interval> contrast_gradient(std::size_t i, double slope) const {
     std::vector<Interval> result;
     const Interval factor = slope / others_[i];
-    for (const Interval& s : slopes_) result.push_back(-product(factor, s));
+    for (const Interval& s : slopes_) result.push_back(-interval_product(factor, s));
     result[i] = point(slope);
     return in_entries(std::move(result));
   }
@@ -237,7 +237,7 @@ class Chords {
 // 1 minus the sum of the other entries' upper forms [softmax-19].
 class Complement {
  public:
-  Complement(const RowForms& upper, const Middle& middle) : upper_(upper) {
+  Complement(const RowForms& upper, const RowMiddle& middle) : upper_(upper) {
     const std::size_t n = middle.at.size();
     std::vector<Interval> heights;
     columns_.assign(n, point(0));
@@ -246,7 +246,7 @@ class Complement {
       heights.push_back(dot_enclosure(weights, middle.at) + upper.offsets[i]);
       for (std::size_t j = 0; j < n; ++j) columns_[j] += point(weights[j]);
     }
-    others_ = sums_of_others(heights);
+    others_ = interval_sums_of_others(heights);
   }
   [[nodiscard]] Interval height(std::size_t i) const { return 1 - others_[i]; }
   [[nodiscard]] std::vector<Interval> gradient(std::size_t i) const {
@@ -262,7 +262,7 @@ class Complement {
   std::vector<Interval> columns_, others_;
 };
 
-bool is_bounded(const Group& x) {
+bool is_bounded_group(const Group& x) {
   for (std::size_t i = 0; i < x.size(); ++i) {
     if (!is_bounded(x[i])) return false;
   }
@@ -282,7 +282,7 @@ RowRelaxation constants(std::span<const Interval> ranges) {
 }
 
 // Without a reference, and with each of the two largest entries as one.
-std::vector<Chords> all_chords(const Group& x, const Middle& middle) {
+std::vector<Chords> all_chords(const Group& x, const RowMiddle& middle) {
   std::vector<std::size_t> order(x.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::partial_sort(order.begin(), order.begin() + 2, order.end(),
@@ -319,7 +319,7 @@ void offer_line(Highest& best, const Chords& chords, std::size_t i, const Interv
   best.offer(line(t), [&chords, i, line] { return chords.contrast_gradient(i, line.slope); });
 }
 
-RowForms softmax_above(const Contrasts& contrasts, const Middle& middle,
+RowForms softmax_above(const Contrasts& contrasts, const RowMiddle& middle,
                        std::span<const Interval> ranges) {
   Writer out(middle, 1);
   for (std::size_t i = 0; i < ranges.size(); ++i) {
@@ -336,7 +336,7 @@ RowForms softmax_above(const Contrasts& contrasts, const Middle& middle,
   return std::move(out).forms();
 }
 
-RowForms softmax_below(const Group& x, const Contrasts& contrasts, const Middle& middle,
+RowForms softmax_below(const Group& x, const Contrasts& contrasts, const RowMiddle& middle,
                        std::span<const Interval> ranges, const RowForms& above) {
   const std::vector<Chords> candidates = all_chords(x, middle);
   const Complement complement(above, middle);
@@ -354,7 +354,7 @@ RowForms softmax_below(const Group& x, const Contrasts& contrasts, const Middle&
   return std::move(out).forms();
 }
 
-RowForms log_softmax_above(const Middle& middle, std::span<const Interval> ranges) {
+RowForms log_softmax_above(const RowMiddle& middle, std::span<const Interval> ranges) {
   const Group there{middle.at, middle.at};
   const SoftmaxTails tails(there);
   const std::vector<ShareRange> shares = softmax_ranges({middle.at, middle.at});
@@ -370,7 +370,8 @@ RowForms log_softmax_above(const Middle& middle, std::span<const Interval> range
   return std::move(out).forms();
 }
 
-RowForms log_softmax_below(const Group& x, const Middle& middle, std::span<const Interval> ranges) {
+RowForms log_softmax_below(const Group& x, const RowMiddle& middle,
+                           std::span<const Interval> ranges) {
   const Contrasts contrasts(x, middle);
   const std::vector<Chords> candidates = all_chords(x, middle);
   Writer out(middle, -1);
@@ -428,8 +429,8 @@ class FormsBuilder {
 RowRelaxation relax_softmax(const Group& x) {
   std::vector<Interval> ranges;
   for (const ShareRange& r : softmax_ranges({x.lower, x.upper})) ranges.push_back(r.share);
-  if (x.size() < 2 || !is_bounded(x)) return constants(ranges);
-  const Middle middle(x);
+  if (x.size() < 2 || !is_bounded_group(x)) return constants(ranges);
+  const RowMiddle middle(x);
   const Contrasts contrasts(x, middle);
   RowForms above = softmax_above(contrasts, middle, ranges);
   RowForms below = softmax_below(x, contrasts, middle, ranges, above);
@@ -440,8 +441,8 @@ RowRelaxation relax_log_softmax(const Group& x) {
   const SoftmaxTails tails(x);
   std::vector<Interval> ranges;
   for (std::size_t i = 0; i < x.size(); ++i) ranges.push_back(tails.log_share(i));
-  if (x.size() < 2 || !is_bounded(x)) return constants(ranges);
-  const Middle middle(x);
+  if (x.size() < 2 || !is_bounded_group(x)) return constants(ranges);
+  const RowMiddle middle(x);
   return {log_softmax_below(x, middle, ranges), log_softmax_above(middle, ranges)};
 }
 

@@ -30,7 +30,7 @@ Range output_range(const Window& w, std::size_t a, Index k) {
           std::clamp<Index>(ceil_div(w.input[a] - shift, w.stride[a]), 0, w.output[a])};
 }
 
-Index product(const std::vector<Index>& v) {
+Index product_of(const std::vector<Index>& v) {
   Index p = 1;
   for (const Index d : v) p *= d;
   return p;
@@ -75,7 +75,7 @@ void walk(const Window& w, std::size_t a, Index out_row, const std::vector<Index
 }  // namespace
 
 Taps lay_out(const Window& window) {
-  Taps taps{product(window.input), product(window.output), 1, {}};
+  Taps taps{product_of(window.input), product_of(window.output), 1, {}};
   constexpr Index kLargest = INT32_MAX;
   if (taps.in_size > kLargest || taps.out_size > kLargest) {
     throw Error(ErrorCode::kUnsupported, "a pool over more than 2^31 entries");

@@ -11,8 +11,8 @@ namespace {
 // Keeps every product below far away from overflow.
 constexpr Index kLargest = Index{1} << 30;
 
-std::vector<Index> read_list(const OnnxNode& node, std::string_view name, std::size_t length,
-                             Index smallest, Index fallback) {
+std::vector<Index> read_window_list(const OnnxNode& node, std::string_view name, std::size_t length,
+                                    Index smallest, Index fallback) {
   const auto given = node.integers(name);
   if (!given || (given->empty() && length > 0)) return std::vector<Index>(length, fallback);
   if (given->size() != length) {
@@ -64,7 +64,7 @@ Window read_window_attributes(const OnnxNode& node, std::size_t rank, std::vecto
   Window w;
   if (kernel.empty() && rank > 0) {
     if (!node.has("kernel_shape")) node.malformed("kernel_shape is missing");
-    w.kernel = read_list(node, "kernel_shape", rank, 1, 1);
+    w.kernel = read_window_list(node, "kernel_shape", rank, 1, 1);
   } else {
     w.kernel = std::move(kernel);
     if (w.kernel.size() != rank) node.malformed("the kernel's rank differs from the input's");
@@ -76,9 +76,9 @@ Window read_window_attributes(const OnnxNode& node, std::size_t rank, std::vecto
       node.malformed("kernel_shape disagrees with the weights");
     }
   }
-  w.stride = read_list(node, "strides", rank, 1, 1);
-  w.dilation = read_list(node, "dilations", rank, 1, 1);
-  const std::vector<Index> pads = read_list(node, "pads", 2 * rank, 0, 0);
+  w.stride = read_window_list(node, "strides", rank, 1, 1);
+  w.dilation = read_window_list(node, "dilations", rank, 1, 1);
+  const std::vector<Index> pads = read_window_list(node, "pads", 2 * rank, 0, 0);
   auto_pad = read_auto_pad(node);
   if (auto_pad == AutoPad::kNotSet) {
     const auto middle = pads.begin() + static_cast<std::ptrdiff_t>(rank);

@@ -16,10 +16,9 @@ bool worth_it(Index product, Index factors) {
   return product <= std::max(kLargestProduct, factors);
 }
 
-const Shape& shape_of(const GraphBuilder& builder, ValueId id) {
-  return builder.value(id).type.shape;
+ElementType element_type_of(const GraphBuilder& builder, ValueId id) {
+  return builder.value(id).type.type;
 }
-ElementType type_of(const GraphBuilder& builder, ValueId id) { return builder.value(id).type.type; }
 
 ValueId combine(GraphBuilder& builder, const std::string& op, ValueId a, ValueId b) {
   return add_node(builder, op, {a, b}, "merged");
@@ -77,7 +76,7 @@ MaybeLayer dense_after(GraphBuilder& builder, const AffineLayer& first, const Af
 ValueId repeated(GraphBuilder& builder, ValueId vector, Index times) {
   const Index n = shape_of(builder, vector)[0];
   const ValueId ones =
-      builder.constant("ones", Tensor(type_of(builder, vector), {1, times},
+      builder.constant("ones", Tensor(element_type_of(builder, vector), {1, times},
                                       std::vector<double>(static_cast<std::size_t>(times), 1.0)));
   const ValueId column = reshaped(builder, vector, {n, 1});
   return reshaped(builder, combine(builder, "Mul", column, ones), {n * times});
@@ -198,7 +197,8 @@ MaybeLayer widened(GraphBuilder& builder, const AffineLayer& layer, const ConvSh
 
 MaybeLayer layer_after(GraphBuilder& builder, const AffineLayer& first, const AffineLayer& second,
                        bool reshaped_between) {
-  if (type_of(builder, first.weights) != type_of(builder, second.weights) || second.pad)
+  if (element_type_of(builder, first.weights) != element_type_of(builder, second.weights) ||
+      second.pad)
     return std::nullopt;
   MaybeLayer merged;
   if (!reshaped_between && !first.flat && first.conv.has_value() == second.conv.has_value())
@@ -235,7 +235,8 @@ MaybeLayer layer_of_scaled(GraphBuilder& builder, const AffineLayer& layer, Valu
                            const std::string& op, ValueId factor) {
   const bool conv = layer.conv.has_value();
   if (conv && layer.conv->shape.groups != 1) return std::nullopt;
-  if (type_of(builder, factor) != type_of(builder, layer.weights)) return std::nullopt;
+  if (element_type_of(builder, factor) != element_type_of(builder, layer.weights))
+    return std::nullopt;
   const Index channels = conv ? layer.conv->shape.in_channels : shape_of(builder, layer.weights)[0];
   const auto vector = per_channel(builder, factor, shape_of(builder, x), conv, channels);
   if (!vector) return std::nullopt;
@@ -249,7 +250,8 @@ MaybeLayer layer_of_scaled(GraphBuilder& builder, const AffineLayer& layer, Valu
 MaybeLayer layer_with_constant(GraphBuilder& builder, const AffineLayer& layer,
                                const std::string& op, ValueId constant, bool flipped) {
   if (op == "Div" && flipped) return std::nullopt;
-  if (type_of(builder, constant) != type_of(builder, layer.weights)) return std::nullopt;
+  if (element_type_of(builder, constant) != element_type_of(builder, layer.weights))
+    return std::nullopt;
   const Index channels = layer_channels(builder, layer);
   // Only the rank and the place of the channels matter here, and x has both.
   const auto vector = layer.flat ? entry_by_entry(builder, constant, *layer.flat)
@@ -263,8 +265,8 @@ MaybeLayer layer_with_constant(GraphBuilder& builder, const AffineLayer& layer,
     if (layer.bias) merged.bias = combine(builder, op, *layer.bias, *vector);
     return merged;
   }
-  const ValueId none =
-      builder.constant("no bias", Tensor::zeros(type_of(builder, layer.weights), {channels}));
+  const ValueId none = builder.constant(
+      "no bias", Tensor::zeros(element_type_of(builder, layer.weights), {channels}));
   const ValueId bias = layer.bias.value_or(none);
   const bool negative = op == "Sub" && flipped;
   if (negative) merged.weights = add_node(builder, "Neg", {layer.weights}, "merged");
@@ -276,11 +278,12 @@ MaybeLayer layer_with_constant(GraphBuilder& builder, const AffineLayer& layer,
 MaybeLayer layer_normalised(GraphBuilder& builder, const AffineLayer& layer,
                             std::vector<ValueId> parameters, double epsilon) {
   const Index channels = layer_channels(builder, layer);
-  const ElementType type = type_of(builder, layer.weights);
+  const ElementType type = element_type_of(builder, layer.weights);
   if (layer.flat) {
     for (ValueId& id : parameters) {
       const Index own = element_count(shape_of(builder, id));
-      if (own != (*layer.flat)[1] || !builder.value(id).constant || type_of(builder, id) != type)
+      if (own != (*layer.flat)[1] || !builder.value(id).constant ||
+          element_type_of(builder, id) != type)
         return std::nullopt;
       id = repeated(builder, id, channels / own);
     }
@@ -310,8 +313,8 @@ MaybeLayer layer_normalised(GraphBuilder& builder, const AffineLayer& layer,
 
 MaybeLayer layer_plus_input(GraphBuilder& builder, const AffineLayer& layer) {
   if (layer.pad) return std::nullopt;
-  auto identity =
-      identity_weights(layer, type_of(builder, layer.weights), shape_of(builder, layer.weights));
+  auto identity = identity_weights(layer, element_type_of(builder, layer.weights),
+                                   shape_of(builder, layer.weights));
   if (!identity) return std::nullopt;
   AffineLayer merged = layer;
   merged.weights =
@@ -320,7 +323,8 @@ MaybeLayer layer_plus_input(GraphBuilder& builder, const AffineLayer& layer) {
 }
 
 MaybeLayer layer_plus_layer(GraphBuilder& builder, const AffineLayer& one, const AffineLayer& two) {
-  if (one.x != two.x || type_of(builder, one.weights) != type_of(builder, two.weights) ||
+  if (one.x != two.x ||
+      element_type_of(builder, one.weights) != element_type_of(builder, two.weights) ||
       one.pad != nullptr || two.pad != nullptr)
     return std::nullopt;
   AffineLayer merged = one;

@@ -11,9 +11,6 @@
 namespace lipscope {
 namespace {
 
-const Shape& shape_of(const GraphBuilder& builder, ValueId id) {
-  return builder.value(id).type.shape;
-}
 bool is_constant(const GraphBuilder& builder, ValueId id) {
   const Value& value = builder.value(id);
   return value.constant != nullptr && is_floating(value.type.type);

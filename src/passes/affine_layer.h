@@ -22,6 +22,10 @@ struct AffineLayer {
   std::optional<Shape> flat = {};
 };
 
+[[nodiscard]] inline const Shape& shape_of(const GraphBuilder& builder, ValueId id) {
+  return builder.value(id).type.shape;
+}
+
 // Whether a node with these inputs (values of the builder) is such a layer, as far as its operator
 // and constants tell.
 [[nodiscard]] bool may_be_affine_layer(const GraphBuilder& builder, const Op& op,

@@ -9,7 +9,9 @@ namespace {
 
 constexpr Index kMostEntries = Index{1} << 22;
 
-const ValueType& type_of(const GraphBuilder& builder, ValueId id) { return builder.value(id).type; }
+const ValueType& value_type_of(const GraphBuilder& builder, ValueId id) {
+  return builder.value(id).type;
+}
 
 ValueId gathered(GraphBuilder& builder, ValueId from, Shape shape, std::vector<Index> places) {
   const std::string name = builder.value(from).name + "/unrolled";
@@ -24,7 +26,7 @@ AffineLayer unrolled(GraphBuilder& builder, const AffineLayer& layer, FlatSize s
   // One entry more than there are weights: the zero of all other places.
   const ValueId row = reshaped(builder, layer.weights, {s.w_size()});
   const ValueId zero =
-      builder.constant("no weight", Tensor::zeros(type_of(builder, layer.weights).type, {1}));
+      builder.constant("no weight", Tensor::zeros(value_type_of(builder, layer.weights).type, {1}));
   const ValueId weights =
       add_node(builder, "Concat", {row, zero}, builder.value(layer.weights).name + "/and zero",
                {{"axis", Index{0}}});
@@ -44,7 +46,7 @@ AffineLayer unrolled(GraphBuilder& builder, const AffineLayer& layer, FlatSize s
       channel[static_cast<std::size_t>(i)] = i / (size.outputs / channels);
     flat.bias = gathered(builder, *layer.bias, {size.outputs}, std::move(channel));
   }
-  const std::size_t rank = type_of(builder, layer.x).shape.size() - 2;
+  const std::size_t rank = value_type_of(builder, layer.x).shape.size() - 2;
   const ConvShape::Spatial& image = form.transposed ? s.input : s.output;
   flat.flat = Shape{1, layer_channels(builder, layer)};
   flat.flat->insert(flat.flat->end(), image.end() - static_cast<std::ptrdiff_t>(rank), image.end());
@@ -62,9 +64,9 @@ std::optional<FlatSize> flat_size(const GraphBuilder& builder, const AffineLayer
     size = {s.x_size(), s.y_size()};
     if (layer.conv->transposed) std::swap(size.inputs, size.outputs);
   } else {
-    const Shape& weights = type_of(builder, layer.weights).shape;
+    const Shape& weights = value_type_of(builder, layer.weights).shape;
     size = {weights[0], weights[1]};
-    if (element_count(type_of(builder, layer.x).shape) != size.inputs) return std::nullopt;
+    if (element_count(value_type_of(builder, layer.x).shape) != size.inputs) return std::nullopt;
   }
   if (size.inputs == 0 || size.outputs == 0 || size.inputs > kMostEntries / size.outputs)
     return std::nullopt;
@@ -77,7 +79,7 @@ std::optional<AffineLayer> as_flat(GraphBuilder& builder, const AffineLayer& lay
   if (!size) return std::nullopt;
   if (layer.conv) return unrolled(builder, layer, *size);
   AffineLayer flat = layer;
-  flat.flat = type_of(builder, layer.x).shape;
+  flat.flat = value_type_of(builder, layer.x).shape;
   flat.flat->back() = size->outputs;
   return flat;
 }

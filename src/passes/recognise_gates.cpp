@@ -13,7 +13,7 @@ namespace {
 
 using OpPtr = std::shared_ptr<const Op>;
 
-struct Found {
+struct FoundGate {
   ValueId x;
   OpPtr op;
 };
@@ -78,42 +78,42 @@ std::optional<std::pair<ValueId, GeluTanh>> cubic_argument(const Matcher& match,
   return std::nullopt;
 }
 
-std::optional<Found> as_gelu(const Matcher& match, ValueId whole, ValueId gate) {
+std::optional<FoundGate> as_gelu(const Matcher& match, ValueId whole, ValueId gate) {
   const auto sum = shifted(match, gate);
   if (!sum || sum->second != 1) return std::nullopt;
   if (const Node* erf = match.made_by(sum->first, "Erf")) {
     const Scaled inner = scaled(match, erf->inputs[0]);
     const auto factor = outer_factor(match, whole, gate, inner.x);
     if (!factor) return std::nullopt;
-    return Found{inner.x, make_gelu(GeluErf{*factor, inner.multiply, inner.divide})};
+    return FoundGate{inner.x, make_gelu(GeluErf{*factor, inner.multiply, inner.divide})};
   }
   if (const Node* tanh = match.made_by(sum->first, "Tanh")) {
     const auto inner = cubic_argument(match, tanh->inputs[0]);
     const auto factor = inner ? outer_factor(match, whole, gate, inner->first) : std::nullopt;
     if (!factor) return std::nullopt;
-    return Found{inner->first,
-                 make_gelu(GeluTanh{*factor, inner->second.scale, inner->second.cubic})};
+    return FoundGate{inner->first,
+                     make_gelu(GeluTanh{*factor, inner->second.scale, inner->second.cubic})};
   }
   return std::nullopt;
 }
 
-std::optional<Found> as_silu(const Matcher& match, ValueId whole, ValueId gate) {
+std::optional<FoundGate> as_silu(const Matcher& match, ValueId whole, ValueId gate) {
   const Node* sigmoid = match.made_by(gate, "Sigmoid");
   if (sigmoid == nullptr) return std::nullopt;
   for (const Scaled& inner : {Scaled{sigmoid->inputs[0]}, scaled(match, sigmoid->inputs[0])}) {
     if (inner.divide != 1 || outer_factor(match, whole, gate, inner.x) != 1.0) continue;
-    return Found{inner.x, make_silu(inner.multiply)};
+    return FoundGate{inner.x, make_silu(inner.multiply)};
   }
   return std::nullopt;
 }
 
-std::optional<Found> as_hard_swish(const Matcher& match, ValueId whole, ValueId gate) {
+std::optional<FoundGate> as_hard_swish(const Matcher& match, ValueId whole, ValueId gate) {
   const Node* node = match.maker(gate);
   if (node == nullptr) return std::nullopt;
   if (const auto line = as_hard_sigmoid(*node->op)) {
     const ValueId x = node->inputs[0];
     if (outer_factor(match, whole, gate, x) != 1.0) return std::nullopt;
-    return Found{x, make_hard_swish({line->alpha, 1, line->beta})};
+    return FoundGate{x, make_hard_swish({line->alpha, 1, line->beta})};
   }
   // x * clip(x + 3, 0, 6) / 6 = x * clamp(x / 6 + 1/2, 0, 1).
   const auto bounds = as_clip(*node->op);
@@ -125,10 +125,10 @@ std::optional<Found> as_hard_swish(const Matcher& match, ValueId whole, ValueId 
   const bool fits = std::count(product.factors.begin(), product.factors.end(), sum->first) == 1 &&
                     std::count(product.factors.begin(), product.factors.end(), gate) == 1;
   if (!fits) return std::nullopt;
-  return Found{sum->first, make_hard_swish({1, 6, 0.5})};
+  return FoundGate{sum->first, make_hard_swish({1, 6, 0.5})};
 }
 
-std::optional<Found> find(const Matcher& match, const Node& node) {
+std::optional<FoundGate> find_gate(const Matcher& match, const Node& node) {
   if (node.op->name() != "Mul" && node.op->name() != "Div") return std::nullopt;
   const ValueId whole = node.outputs[0];
   for (const ValueId gate : match.product(whole).factors) {
@@ -140,11 +140,11 @@ std::optional<Found> find(const Matcher& match, const Node& node) {
   return std::nullopt;
 }
 
-Graph run(const Graph& graph) {
+Graph recognise_gates(const Graph& graph) {
   const Matcher match(graph);
   return rewrite_nodes(graph,
                        [&](const Node& node, const MappedValue& mapped, GraphBuilder& builder) {
-                         const auto found = find(match, node);
+                         const auto found = find_gate(match, node);
                          if (!found) return std::vector<ValueId>{};
                          return builder.add(found->op, {mapped(found->x)}, node.name,
                                             {graph.value(node.outputs[0]).name});
@@ -156,7 +156,7 @@ Graph run(const Graph& graph) {
 std::vector<Pass> pass_recognise_gates() {
   return {{.name = "recognise-gates",
            .summary = "GELU, SiLU and HardSwish spelled out become one operator",
-           .run = run}};
+           .run = recognise_gates}};
 }
 
 }  // namespace lipscope

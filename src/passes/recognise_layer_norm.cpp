@@ -74,7 +74,7 @@ bool is_weight(const Matcher& match, ValueId id, const Shape& wanted) {
   return match.value(id).constant && match.value(id).type.shape == wanted;
 }
 
-struct Found {
+struct FoundLayerNorm {
   Normalised norm;
   std::optional<ValueId> scale, bias;
 };
@@ -91,8 +91,8 @@ std::optional<std::pair<ValueId, ValueId>> weight_of(const Matcher& match, Value
   return std::nullopt;
 }
 
-std::optional<Found> find(const Matcher& match, ValueId whole) {
-  Found found;
+std::optional<FoundLayerNorm> find_layer_norm(const Matcher& match, ValueId whole) {
+  FoundLayerNorm found;
   ValueId at = whole;
   if (const auto sum = weight_of(match, at, "Add")) {
     found.bias = sum->second;
@@ -113,11 +113,11 @@ std::optional<Found> find(const Matcher& match, ValueId whole) {
   return found;
 }
 
-Graph run(const Graph& graph) {
+Graph recognise_layer_norm(const Graph& graph) {
   const Matcher match(graph);
   return rewrite_nodes(
       graph, [&](const Node& node, const MappedValue& mapped, GraphBuilder& builder) {
-        const auto found = find(match, node.outputs[0]);
+        const auto found = find_layer_norm(match, node.outputs[0]);
         if (!found) return std::vector<ValueId>{};
         std::vector<ValueId> inputs{mapped(found->norm.x)};
         if (found->scale) inputs.push_back(mapped(*found->scale));
@@ -134,7 +134,7 @@ Graph run(const Graph& graph) {
 std::vector<Pass> pass_recognise_layer_norm() {
   return {{.name = "recognise-layer-norm",
            .summary = "a spelled-out LayerNorm becomes one operator",
-           .run = run}};
+           .run = recognise_layer_norm}};
 }
 
 }  // namespace lipscope

@@ -18,7 +18,7 @@ const NormPair kSpectral{Norm(2), Norm(2)};
 
 // A matrix known up to `error` in the spectral norm. Error bounds of single entries would grow
 // with the product of |A|, far faster than the product of A.
-struct NearMatrix {
+struct PathMatrix {
   Index rows = 0, cols = 0;
   Vector entries;         // row-major, or
   bool diagonal = false;  // the diagonal
@@ -32,7 +32,7 @@ struct MapSize {
 };
 
 // Above 2^-1074 in every one of rows x cols entries, `terms` times.
-double lost(Index rows, Index cols, Index terms) {
+double lost_in_terms(Index rows, Index cols, Index terms) {
   const auto all = static_cast<double>(rows) * static_cast<double>(cols);
   return mul_up(mul_up(all, static_cast<double>(terms)), kMinSubnormal);
 }
@@ -120,12 +120,12 @@ class LoopTransform {
 
   // What the part r t v of node j, or the input, does to all later nodes.
   bool add_source(std::size_t j) {
-    std::vector<NearMatrix> x(nodes_.size());
+    std::vector<PathMatrix> x(nodes_.size());
     x[j] = {nodes_[j].size, nodes_[j].size,
             j == 0 ? Vector(static_cast<std::size_t>(nodes_[0].size), 1.0) : halves_[j], true, 0};
     for (std::size_t i = j + 1; i < nodes_.size(); ++i) {
       if (stop_ && stop_()) return false;
-      NearMatrix v = into(i, j, x);
+      PathMatrix v = into(i, j, x);
       if (v.entries.empty()) continue;
       const double norm = norm_up(v, {norms_.in, norm_of(i)});
       reach_[i] = add_up(reach_[i], gain_mul_up(norm, reach_[j]));
@@ -139,14 +139,14 @@ class LoopTransform {
   }
 
   // The sum of A x over the maps into node i; no entries when nothing comes in.
-  NearMatrix into(std::size_t i, std::size_t j, const std::vector<NearMatrix>& x) const {
-    NearMatrix v{nodes_[i].size, nodes_[j].size, {}, false, 0};
+  PathMatrix into(std::size_t i, std::size_t j, const std::vector<PathMatrix>& x) const {
+    PathMatrix v{nodes_[i].size, nodes_[j].size, {}, false, 0};
     Index terms = 4;
     for (const SdpNode::Edge& edge : nodes_[i].edges) terms += edge.map.cols + 1;
     const double gamma = gamma_up(static_cast<std::size_t>(terms));
     for (std::size_t e = 0; e < nodes_[i].edges.size(); ++e) {
       const auto& [from, map] = nodes_[i].edges[e];
-      const NearMatrix& right = x[from];
+      const PathMatrix& right = x[from];
       if (right.entries.empty()) continue;
       v.entries.resize(static_cast<std::size_t>(v.rows * v.cols));
       if (right.diagonal) {
@@ -161,7 +161,7 @@ class LoopTransform {
       v.error = add_up(v.error,
                        add_up(gain_mul_up(size.spectral, right.error), add_up(rounding, spread)));
     }
-    v.error = add_up(v.error, lost(v.rows, v.cols, terms));
+    v.error = add_up(v.error, lost_in_terms(v.rows, v.cols, terms));
     return v;
   }
 
@@ -175,11 +175,11 @@ class LoopTransform {
   }
 
   // m v.
-  NearMatrix through(std::size_t i, NearMatrix v) const {
+  PathMatrix through(std::size_t i, PathMatrix v) const {
     const double largest = max_abs(middles_[i]);
-    v.error = add_up(
-        mul_up(largest, v.error),
-        add_up(mul_up(mul_up(kUnitRoundoff, largest), v.frobenius_up()), lost(v.rows, v.cols, 1)));
+    v.error = add_up(mul_up(largest, v.error),
+                     add_up(mul_up(mul_up(kUnitRoundoff, largest), v.frobenius_up()),
+                            lost_in_terms(v.rows, v.cols, 1)));
     for (Index r = 0; r < v.rows; ++r) {
       const double m = middles_[i][static_cast<std::size_t>(r)];
       for (Index c = 0; c < v.cols; ++c) v.entries[static_cast<std::size_t>(r * v.cols + c)] *= m;
@@ -187,14 +187,14 @@ class LoopTransform {
     return v;
   }
 
-  static double norm_up(const NearMatrix& v, const NormPair& norms) {
+  static double norm_up(const PathMatrix& v, const NormPair& norms) {
     const double near =
         matrix_norm({v.rows, v.cols, v.entries.data()}, norms, {.want_lower = false}).upper;
     return add_up(near, gain_mul_up(factor_up(v.rows, v.cols, norms), v.error));
   }
 
   // Rows times the bounds of the entries of node j; the input has a bound as a whole.
-  void add_entries(std::size_t i, std::size_t j, NearMatrix& v) {
+  void add_entries(std::size_t i, std::size_t j, PathMatrix& v) {
     const double p = norms_.in.p();
     const double dual = p == 1 ? kInf : p == 2 ? 2 : 1;  // |.|_1 is above every norm
     const double other = mul_up(

@@ -15,7 +15,7 @@ namespace {
 using Vector = std::vector<double>;
 
 // Above 2^-1074 once for each term of each entry.
-double lost(const NearMatrix& a) {
+double lost_in_cover(const NearMatrix& a) {
   const auto rows = static_cast<double>(a.rows), cols = static_cast<double>(a.cols);
   return mul_up(mul_up(rows, cols), mul_up(8 + rows + cols, kMinSubnormal));
 }
@@ -53,7 +53,7 @@ NearMatrix without(const NearMatrix& a, double s, const Vector& u, const Vector&
   }
   const double size =
       add_up(frobenius_up(a), mul_up(std::fabs(s), mul_up(norm2_up(u), norm2_up(w))));
-  rest.error = add_up(add_up(a.error, mul_up(gamma_up(4), size)), lost(a));
+  rest.error = add_up(add_up(a.error, mul_up(gamma_up(4), size)), lost_in_cover(a));
   return rest;
 }
 
@@ -62,7 +62,7 @@ double image_up(const NearMatrix& a, const Vector& x) {
   const auto terms = static_cast<std::size_t>(a.cols + 2);
   const double rounding = mul_up(gamma_up(terms), frobenius_up(a));
   return add_up(norm2_up(times(a, x)),
-                add_up(mul_up(add_up(rounding, a.error), norm2_up(x)), lost(a)));
+                add_up(mul_up(add_up(rounding, a.error), norm2_up(x)), lost_in_cover(a)));
 }
 
 // max(0, along - taken / |u|^2).

@@ -49,7 +49,7 @@ Vector inside(Random& random, const Case& c) {
   }
   return x;
 }
-std::vector<long double> softmax(const Vector& x, double lambda) {
+std::vector<long double> exact_softmax(const Vector& x, double lambda) {
   std::vector<long double> s;
   long double sum = 0;
   for (const double v : x) {
@@ -73,7 +73,7 @@ TEST(SoftmaxBox, RangesAreExact) {
     std::vector<long double> low(n, 1), high(n, 0);
     long double least = 10, most = -10;
     for (std::size_t bits = 0; bits < std::size_t{1} << n; ++bits) {
-      const auto s = softmax(corner(c, bits), c.lambda);
+      const auto s = exact_softmax(corner(c, bits), c.lambda);
       long double sum = 0;
       for (std::size_t i = 0; i < n; ++i) {
         low[i] = std::min(low[i], s[i]);
@@ -177,7 +177,7 @@ TEST(SoftmaxBox, UnboundedBoxes) {
 TEST(SoftmaxBox, FunctionalOfFarLogits) {
   const Vector lower{0, -800, -30}, upper{0.1, 5, 40}, v{1, -2, 5};
   const Interval r = softmax_functional_range({lower, upper}, v);
-  const auto top = softmax({0, -800, 40}, 1), low = softmax({0, 5, -30}, 1);
+  const auto top = exact_softmax({0, -800, 40}, 1), low = exact_softmax({0, 5, -30}, 1);
   EXPECT_GE(r.hi, static_cast<double>(top[0] + 5 * top[2]) * (1 - 1e-16));
   EXPECT_LE(r.hi, 5);
   EXPECT_NEAR(r.lo, static_cast<double>(low[0] - 2 * low[1] + 5 * low[2]), 1e-13);

@@ -13,7 +13,7 @@ namespace {
 
 using Vector = std::vector<double>;
 
-Vector softmax(const Vector& x, double lambda) {
+Vector plain_softmax(const Vector& x, double lambda) {
   const SoftmaxRow row(x, lambda);
   Vector s(x.size());
   for (std::size_t k = 0; k < row.weights().size(); ++k)
@@ -34,7 +34,7 @@ const Vector kX{0.3, -1.2, 2.0, 0.7}, kV{1, -2, 0.5, 3}, kG{0.2, 1, -1, 0.4};
 constexpr double kLambda = 1.7;
 
 TEST(SoftmaxCalculus, Derivatives) {
-  const Vector s = softmax(kX, kLambda), jacobian = softmax_jacobian(s, kLambda);
+  const Vector s = plain_softmax(kX, kLambda), jacobian = softmax_jacobian(s, kLambda);
   Vector pushed(4), by_hand(4), far = kX;
   softmax_jvp(s, kV, kLambda, pushed);
   for (std::size_t i = 0; i < 4; ++i) {
@@ -47,7 +47,7 @@ TEST(SoftmaxCalculus, Derivatives) {
   constexpr double kStep = 1e-6;
   Vector near = kX;
   for (std::size_t i = 0; i < 4; ++i) far[i] += kStep * kV[i], near[i] -= kStep * kV[i];
-  const Vector up = softmax(far, kLambda), down = softmax(near, kLambda);
+  const Vector up = plain_softmax(far, kLambda), down = plain_softmax(near, kLambda);
   for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(pushed[i], (up[i] - down[i]) / (2 * kStep), 1e-9);
   // Constants change nothing, and nothing leaves the simplex.
   softmax_jvp(s, Vector(4, 5.0), kLambda, by_hand);
@@ -60,36 +60,36 @@ TEST(SoftmaxCalculus, Derivatives) {
 }
 
 TEST(SoftmaxCalculus, LogSoftmaxDerivatives) {
-  const Vector s = softmax(kX, kLambda);
+  const Vector s = plain_softmax(kX, kLambda);
   Vector pushed(4), pulled(4), far = kX, near = kX;
   log_softmax_jvp(s, kV, kLambda, pushed);
   log_softmax_vjp(s, kG, kLambda, pulled);
   EXPECT_NEAR(dot(pushed, kG), dot(kV, pulled), 1e-14);
   constexpr double kStep = 1e-6;
   for (std::size_t i = 0; i < 4; ++i) far[i] += kStep * kV[i], near[i] -= kStep * kV[i];
-  const Vector up = softmax(far, kLambda), down = softmax(near, kLambda);
+  const Vector up = plain_softmax(far, kLambda), down = plain_softmax(near, kLambda);
   for (std::size_t i = 0; i < 4; ++i)
     EXPECT_NEAR(pushed[i], (std::log(up[i]) - std::log(down[i])) / (2 * kStep), 1e-8);
 }
 
 TEST(SoftmaxCalculus, Algebra) {
-  const Vector s = softmax(kX, kLambda);
+  const Vector s = plain_softmax(kX, kLambda);
   for (const double lambda : {kLambda, -kLambda})
-    expect_near(softmax(softmax_inverse(s, lambda), lambda), s, 1e-15);
+    expect_near(plain_softmax(softmax_inverse(s, lambda), lambda), s, 1e-15);
   Vector shifted = kX;
   for (double& x : shifted) x += 17;
-  expect_near(softmax(shifted, kLambda), s, 1e-14);
-  expect_near(softmax_power(softmax(kX, 1), kLambda), s, 1e-15);
-  expect_near(softmax_power(softmax(kX, 1), -2), softmax(kX, -2), 1e-15);
+  expect_near(plain_softmax(shifted, kLambda), s, 1e-14);
+  expect_near(softmax_power(plain_softmax(kX, 1), kLambda), s, 1e-15);
+  expect_near(softmax_power(plain_softmax(kX, 1), -2), plain_softmax(kX, -2), 1e-15);
   Vector mixed(4);
   for (std::size_t i = 0; i < 4; ++i) mixed[i] = 0.5 * kX[i] - 2 * kV[i];
-  const std::vector<Vector> parts{softmax(kX, 1), softmax(kV, 1)};
-  expect_near(softmax_blend(parts, Vector{0.5, -2}), softmax(mixed, 1), 1e-15);
+  const std::vector<Vector> parts{plain_softmax(kX, 1), plain_softmax(kV, 1)};
+  expect_near(softmax_blend(parts, Vector{0.5, -2}), plain_softmax(mixed, 1), 1e-15);
 }
 
 TEST(SoftmaxCalculus, TwoClasses) {
   for (const double d : {-800.0, -3.0, 0.0, 0.4, 50.0}) {
-    EXPECT_NEAR(softmax_logistic(d, kLambda), softmax({d, 0}, kLambda)[0], 1e-15);
+    EXPECT_NEAR(softmax_logistic(d, kLambda), plain_softmax({d, 0}, kLambda)[0], 1e-15);
     const double slope =
         (softmax_logistic(d + 1e-5, kLambda) - softmax_logistic(d - 1e-5, kLambda)) / 2e-5;
     EXPECT_LE(slope, kLambda / 4 * (1 + 1e-9));
@@ -103,13 +103,13 @@ TEST(SoftmaxCalculus, Limits) {
   const Vector x{2, -1, 2, 0, -1, -1};
   const Vector high = softmax_limit(x, LambdaLimit::kPlusInfinity);
   expect_near(high, {0.5, 0, 0.5, 0, 0, 0}, 0);
-  expect_near(softmax(x, 60), high, 1e-15);
+  expect_near(plain_softmax(x, 60), high, 1e-15);
   const Vector low = softmax_limit(x, LambdaLimit::kMinusInfinity);
   expect_near(low, {0, 1.0 / 3, 0, 0, 1.0 / 3, 1.0 / 3}, 1e-16);
-  expect_near(softmax(x, -60), low, 1e-15);
+  expect_near(plain_softmax(x, -60), low, 1e-15);
   const Vector flat = softmax_limit(x, LambdaLimit::kZero);
   expect_near(flat, Vector(6, 1.0 / 6), 1e-16);
-  expect_near(softmax(x, 1e-12), flat, 1e-11);
+  expect_near(plain_softmax(x, 1e-12), flat, 1e-11);
 }
 
 // Attained in the limit of a decided row: J = I - 1 e_1'.
@@ -132,7 +132,7 @@ TEST(SoftmaxCalculus, LogSoftmaxConstants) {
         for (double& x : v) x = normal(random);
         Vector x(size);
         for (double& entry : x) entry = 4 * normal(random);
-        log_softmax_jvp(softmax(x, 1), v, -kLambda, out);
+        log_softmax_jvp(plain_softmax(x, 1), v, -kLambda, out);
         EXPECT_LE(pnorm_down(out, p) / pnorm_up(v, p), bound.hi * (1 + 1e-14));  // plain jvp
       }
     }
@@ -146,7 +146,7 @@ TEST(SoftmaxCalculus, LogSoftmaxConstants) {
 TEST(SoftmaxCalculus, CrossEntropyConstants) {
   for (const double p : {1.0, 1.5, 2.0, 4.0, kInf}) {
     const Interval bound = cross_entropy_global_norm(Norm(p), 4, 1);
-    const Vector s = softmax({0, 40, 0, 0}, 1);
+    const Vector s = plain_softmax({0, 40, 0, 0}, 1);
     const double dual = Norm(p).dual().p(),
                  size = pnorm_up(Vector{s[0] - 1, s[1], s[2], s[3]}, dual);
     EXPECT_LE(size * (1 - 1e-14), bound.hi);
@@ -170,7 +170,7 @@ TEST(SoftmaxCalculus, Cocoercivity) {
       for (std::size_t i = 2; i < x.size() && k % 2 == 0; ++i) x[i] -= 40;
       y = x;
       for (double& v : y) v += 0.1 * normal(random);
-      const Vector a = softmax(x, kLambda), b = softmax(y, kLambda);
+      const Vector a = plain_softmax(x, kLambda), b = plain_softmax(y, kLambda);
       Vector d(x.size()), e(x.size());
       for (std::size_t i = 0; i < x.size(); ++i) d[i] = a[i] - b[i], e[i] = x[i] - y[i];
       const double size = pnorm_down(d, dual);

@@ -20,15 +20,15 @@ long quotient_count() {
   return text == nullptr ? 1'000'000 : std::atol(text);
 }
 
-double uniform(Random& random) { return static_cast<double>(random() >> 11) * 0x1p-53; }
+double unit_uniform(Random& random) { return static_cast<double>(random() >> 11) * 0x1p-53; }
 
 double exponent(Random& random) {
   switch (random() % 6) {
     case 0: return 1;
     case 1: return 2;
     case 2: return kInf;
-    case 3: return 1 + uniform(random);
-    case 4: return 1 / (1e-3 + uniform(random) * 0.999);
+    case 3: return 1 + unit_uniform(random);
+    case 4: return 1 / (1e-3 + unit_uniform(random) * 0.999);
     default: return std::vector<double>{1.2, 1.5, 3, 6}[random() % 4];
   }
 }
@@ -42,12 +42,12 @@ Vector logits(Random& random) {
   const std::size_t kind = random() % 6;
   if (kind == 0) x[1] = x[0] = std::max(x[0], x[1]) + 3;
   if (kind == 1) x[1] = x[0] * (1 + 1e-13);
-  if (kind == 2) x[0] += 300 * uniform(random);
+  if (kind == 2) x[0] += 300 * unit_uniform(random);
   if (kind == 3) {
     for (double& v : x) v *= 1e-7;
   }
   if (kind == 4) {
-    for (std::size_t i = 2; i < x.size(); ++i) x[i] -= 20 + 700 * uniform(random);
+    for (std::size_t i = 2; i < x.size(); ++i) x[i] -= 20 + 700 * unit_uniform(random);
   }
   return x;
 }
@@ -65,7 +65,7 @@ Vector direction(Random& random, const Vector& worst) {
       break;
     case 2: v[random() % v.size()] = 1; break;
     default: {
-      const double noise = std::pow(10, -12 * uniform(random));
+      const double noise = std::pow(10, -12 * unit_uniform(random));
       for (std::size_t i = 0; i < v.size(); ++i) v[i] = worst[i] * (1 + noise * normal(random));
     }
   }
@@ -81,7 +81,7 @@ TEST(SoftmaxQuotients, NoneAboveTheProvedNorms) {
     const double p = exponent(random), q = random() % 3 == 0 ? p : exponent(random);
     const SoftmaxNorm norm(NormPair{Norm(p), Norm(q)});
     for (int r = 0; r < 10; ++r) {
-      const double lambda = (random() % 4 == 0 ? -1 : 1) * std::exp(2 * uniform(random) - 1);
+      const double lambda = (random() % 4 == 0 ? -1 : 1) * std::exp(2 * unit_uniform(random) - 1);
       const SoftmaxRow row(logits(random), lambda);
       if (row.weights().size() < 2) continue;
       const double upper = norm(row).upper;
@@ -107,7 +107,7 @@ TEST(SoftmaxQuotients, NoDifferenceAboveTheGlobalConstant) {
     const NormPair norms{Norm(exponent(random)), Norm(exponent(random))};
     const Vector x = logits(random);
     std::normal_distribution<double> normal;
-    const double size = std::pow(10, 1 - 4 * uniform(random));
+    const double size = std::pow(10, 1 - 4 * unit_uniform(random));
     Vector y = x;
     for (double& v : y) v += size * normal(random);
     const SoftmaxRow a(x, 1), b(y, 1);

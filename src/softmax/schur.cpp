@@ -8,11 +8,12 @@
 namespace lipscope::softmax_parts {
 namespace {
 
-constexpr int kIterations = 10;
+constexpr int kSchurIterations = 10;
 constexpr double kTiny = 1e-150;
 
 // y = B x with B = total^2 |M|, the matrix of absolute values; all positive.
-void apply(const SoftmaxRow& row, double total, std::span<const double> x, std::span<double> y) {
+void apply_schur(const SoftmaxRow& row, double total, std::span<const double> x,
+                 std::span<double> y) {
   const std::span<const double> w = row.weights();
   double tail = 0;
   for (std::size_t i = 1; i < w.size(); ++i) tail += w[i] * x[i];
@@ -42,11 +43,11 @@ double schur_norm_up(const SoftmaxRow& row, double p) {
   if (n < 2) return 0;
   std::vector<double> x(n, 1.0), y(n), z(n);
   const double total = row.total().hi, exponent = p - 1;
-  for (int k = 0; k < kIterations; ++k) {
-    apply(row, total, x, y);
+  for (int k = 0; k < kSchurIterations; ++k) {
+    apply_schur(row, total, x, y);
     const double size = *std::max_element(y.begin(), y.end());
     for (double& v : y) v = std::pow(v / size, exponent);
-    apply(row, total, y, z);
+    apply_schur(row, total, y, z);
     const double largest = *std::max_element(z.begin(), z.end());
     if (!(size > 0) || !(largest > 0)) return kInf;
     for (std::size_t i = 0; i < n; ++i) {

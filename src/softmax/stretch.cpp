@@ -13,13 +13,13 @@ namespace lipscope {
 namespace softmax_parts {
 namespace {
 
-constexpr int kIterations = 60;
+constexpr int kStretchIterations = 60;
 constexpr double kProgress = 1e-12;
 
 using Vector = std::vector<double>;
 
 // y = M v, from differences to the entry of the largest weight.
-void apply(const SoftmaxRow& row, const Vector& v, Vector& y) {
+void apply_jacobian(const SoftmaxRow& row, const Vector& v, Vector& y) {
   const std::span<const double> w = row.weights();
   const double total = midpoint(row.total());
   double mean = 0;
@@ -73,14 +73,14 @@ void climb(const SoftmaxRow& row, const NormPair& norms, Vector v, Found& best) 
   const double p = norms.in.p(), q = norms.out.p(), dual = norms.in.dual().p();
   Vector y(v.size()), z(v.size());
   double before = 0;
-  for (int k = 0; k < kIterations; ++k) {
-    apply(row, v, y);
+  for (int k = 0; k < kStretchIterations; ++k) {
+    apply_jacobian(row, v, y);
     const double size = norm_of(v, p), quotient = size > 0 ? norm_of(y, q) / size : 0;
     if (quotient > best.quotient) best = {quotient, v};
     if (!(quotient > before * (1 + kProgress))) return;
     before = quotient;
     gradient(y, q);
-    apply(row, y, z);
+    apply_jacobian(row, y, z);
     v = z;
     gradient(v, dual);
   }

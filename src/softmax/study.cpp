@@ -13,7 +13,7 @@
 namespace lipscope {
 namespace {
 
-double norm_of(std::span<const double> v, double p) {
+double length_of(std::span<const double> v, double p) {
   double top = 0, sum = 0;
   for (const double x : v) top = std::max(top, std::fabs(x));
   if (top == 0 || p == kInf) return top;
@@ -26,7 +26,7 @@ double norm_of(std::span<const double> v, double p) {
 
 // v scaled to the given norm.
 std::vector<double> resized(std::vector<double> v, double p, double size) {
-  const double now = norm_of(v, p);
+  const double now = length_of(v, p);
   for (double& x : v) x = now > 0 ? x / now * size : 0;
   return v;
 }
@@ -162,7 +162,7 @@ SoftmaxSummary summarise(const std::vector<Finding>& rows, std::size_t norm) {
 // s_i (e^(lambda d_i) - mean) / (1 + mean of expm1) with everything relative to the largest weight.
 double softmax_quotient(const SoftmaxRow& row, std::span<const double> d, const NormPair& norms) {
   const std::span<const double> w = row.weights();
-  const double size = norm_of(d, norms.in.p());
+  const double size = length_of(d, norms.in.p());
   if (!(size > 0) || w.size() < 2) return 0;
   double mean = 0, total = w[0];
   for (std::size_t i = 1; i < w.size(); ++i) {
@@ -176,7 +176,8 @@ double softmax_quotient(const SoftmaxRow& row, std::span<const double> d, const 
     y[i] = w[i] / total * (moved - mean) / (1 + mean);
   }
   // The quotient of exact numbers is at most the constant.
-  return std::min(norm_of(y, norms.out.p()) / size, softmax_global_norm(norms, 2, row.lambda()).hi);
+  return std::min(length_of(y, norms.out.p()) / size,
+                  softmax_global_norm(norms, 2, row.lambda()).hi);
 }
 
 SoftmaxReport study_softmax(const Tensor& logits, const SoftmaxQuestion& question,

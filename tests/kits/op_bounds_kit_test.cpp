@@ -18,22 +18,14 @@
 namespace lipscope {
 namespace {
 
-constexpr std::uint64_t kSeed = 20250301;
+constexpr std::uint64_t kBoundsSeed = 20250301;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kSlack = 1e-10;
-constexpr Index kSamples = 200;
+constexpr Index kBoundsSamples = 200;
 
+using kits::around;
 using kits::Built;
-
-Box around(const Tensor& center, double width) {
-  Box box{center, center};
-  if (!is_floating(center.type())) return box;
-  for (double& entry : box.lower.doubles()) entry -= width / 2;
-  for (double& entry : box.upper.doubles()) entry += width / 2;
-  return box;
-}
-
-double uniform(Rng& rng) { return std::uniform_real_distribution<double>(0, 1)(rng); }
+using kits::uniform;
 
 // A point of the box: every entry at random, or mostly at the corners.
 Tensor sample(Rng& rng, const Box& box) {
@@ -89,7 +81,7 @@ class OpBoundsKit : public testing::TestWithParam<const OpKind*> {
  protected:
   template <class Check>
   void for_each_case(Check&& check) {
-    Rng rng(kSeed);
+    Rng rng(kBoundsSeed);
     const OpKind& kind = *GetParam();
     const std::vector<OpCase> cases = kind.cases(rng);
     for (std::size_t i = 0; i < cases.size(); ++i) {
@@ -162,7 +154,7 @@ TEST_P(OpBoundsKit, RangeHoldsEverySample) {
       if (!whole) return;
       expect_well_formed(*whole, built.graph);
       if (testing::Test::HasFatalFailure()) return;
-      for (Index s = 0; s < (width > 0 ? kSamples : 1) && !testing::Test::HasFailure(); ++s) {
+      for (Index s = 0; s < (width > 0 ? kBoundsSamples : 1) && !testing::Test::HasFailure(); ++s) {
         const std::vector<Tensor> x = samples(rng, boxes);
         std::vector<Box> thin;
         for (const Tensor& point : x) thin.push_back({point, point});
@@ -191,7 +183,7 @@ TEST_P(OpBoundsKit, UnboundedRangesHoldEverySample) {
     const auto whole = node.op().range(node.boxes(boxes));
     if (!whole) return;
     expect_well_formed(*whole, built.graph);
-    for (Index s = 0; s < kSamples && !testing::Test::HasFailure(); ++s) {
+    for (Index s = 0; s < kBoundsSamples && !testing::Test::HasFailure(); ++s) {
       const std::vector<Tensor> y = evaluate(built.graph, samples(rng, finite));
       for (std::size_t i = 0; i < y.size(); ++i) {
         const double slack = kSlack * largest(y[i]);
@@ -252,7 +244,7 @@ std::vector<Move> moves(Rng& rng, const Built& built, const std::vector<Box>& bo
                         std::size_t k) {
   std::vector<Move> result;
   const bool differentiable = built.graph.nodes()[0].op->differentiable();
-  for (Index s = 0; s < kSamples; ++s) {
+  for (Index s = 0; s < kBoundsSamples; ++s) {
     const std::vector<Tensor> x = samples(rng, boxes);
     std::vector<Tensor> y = x;
     y[k] = stepped(rng, boxes[k], x[k]);

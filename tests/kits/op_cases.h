@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,16 @@ inline std::vector<const OpKind*> all_kinds() {
   std::vector<const OpKind*> kinds;
   for (const OpKind& kind : op_kinds()) kinds.push_back(&kind);
   return kinds;
+}
+
+inline double uniform(Rng& rng) { return std::uniform_real_distribution<double>(0, 1)(rng); }
+
+inline Box around(const Tensor& centre, double width) {
+  Box box{centre, centre};
+  if (!is_floating(centre.type())) return box;
+  for (double& entry : box.lower.doubles()) entry -= width / 2;
+  for (double& entry : box.upper.doubles()) entry += width / 2;
+  return box;
 }
 
 }  // namespace lipscope::kits

@@ -13,23 +13,15 @@
 namespace lipscope {
 namespace {
 
+using kits::around;
 using kits::Built;
+using kits::uniform;
 
-constexpr std::uint64_t kSeed = 20250307;
-constexpr int kSamples = 200;  // of each box of each worked example
-
-double uniform(Rng& rng) { return std::uniform_real_distribution<double>(0, 1)(rng); }
-
-Box around(const Tensor& centre, double width) {
-  Box box{centre, centre};
-  if (!is_floating(centre.type())) return box;
-  for (double& entry : box.lower.doubles()) entry -= width / 2;
-  for (double& entry : box.upper.doubles()) entry += width / 2;
-  return box;
-}
+constexpr std::uint64_t kRelaxSeed = 20250307;
+constexpr int kRelaxSamples = 200;  // of each box of each worked example
 
 // A point of the box: at random, mostly at corners, or mostly in the middle.
-Tensor sample(Rng& rng, const Box& box) {
+Tensor sample_point(Rng& rng, const Box& box) {
   Tensor point = box.lower;
   if (!is_floating(point.type())) return point;
   const double kind = uniform(rng);
@@ -70,7 +62,7 @@ Interval value_of(const AffineRows& forms, Index i, const Tensor& x) {
   return {sum_down(down), sum_up(up)};
 }
 
-void expect_well_formed(const AffineRows& forms, Index outputs, Index inputs) {
+void expect_well_formed_forms(const AffineRows& forms, Index outputs, Index inputs) {
   ASSERT_EQ(std::ssize(forms.offsets), outputs);
   ASSERT_EQ(std::ssize(forms.begin), outputs + 1);
   ASSERT_EQ(forms.columns.size(), forms.weights.size());
@@ -103,11 +95,11 @@ void check_box(const Built& built, const std::vector<Box>& boxes, const std::vec
   const Value& output = built.graph.value(built.graph.nodes()[0].outputs[0]);
   const Index outputs = element_count(output.type.shape);
   const Index inputs = boxes_of_node(built, boxes)[0].lower.size();
-  expect_well_formed(forms->lower, outputs, inputs);
-  expect_well_formed(forms->upper, outputs, inputs);
-  for (int s = 0; s < kSamples && !testing::Test::HasFatalFailure(); ++s) {
+  expect_well_formed_forms(forms->lower, outputs, inputs);
+  expect_well_formed_forms(forms->upper, outputs, inputs);
+  for (int s = 0; s < kRelaxSamples && !testing::Test::HasFatalFailure(); ++s) {
     std::vector<Tensor> points;
-    for (const Box& box : inside) points.push_back(sample(rng, box));
+    for (const Box& box : inside) points.push_back(sample_point(rng, box));
     const std::vector<Box> at = boxes_of_node(built, thin(points));
     const auto there = op.range(at);
     ASSERT_TRUE(there.has_value());
@@ -118,7 +110,7 @@ void check_box(const Built& built, const std::vector<Box>& boxes, const std::vec
 class OpRelaxKit : public testing::TestWithParam<const OpKind*> {};
 
 TEST_P(OpRelaxKit, FormsHoldEverySample) {
-  Rng rng(kSeed);
+  Rng rng(kRelaxSeed);
   const std::vector<OpCase> cases = GetParam()->cases(rng);
   for (std::size_t k = 0; k < cases.size(); ++k) {
     const Built built = kits::build(*GetParam(), cases[k]);
@@ -134,7 +126,7 @@ TEST_P(OpRelaxKit, FormsHoldEverySample) {
 }
 
 TEST_P(OpRelaxKit, UnboundedBoxesHaveSoundFormsOrNone) {
-  Rng rng(kSeed);
+  Rng rng(kRelaxSeed);
   const std::vector<OpCase> cases = GetParam()->cases(rng);
   for (std::size_t k = 0; k < cases.size(); ++k) {
     SCOPED_TRACE("case " + std::to_string(k));
@@ -298,7 +290,7 @@ struct LogSumExpBounds {
 };
 
 TEST(Relax, SoftmaxIsAtLeastAsTightAsLogSumExpBounds) {
-  Rng rng(kSeed);
+  Rng rng(kRelaxSeed);
   std::normal_distribution<double> normal;
   for (int trial = 0; trial < 2000; ++trial) {
     const std::size_t n = 2 + rng() % 12;

@@ -26,8 +26,8 @@ struct Golden {
   double below = 1e-9;  // and to the lower one
 };
 
-Answer solve(const Graph& graph, const std::string& norm, const Domain& domain = {},
-             std::vector<std::string> methods = {}) {
+Answer solve_answer(const Graph& graph, const std::string& norm, const Domain& domain = {},
+                    std::vector<std::string> methods = {}) {
   const Graph merged = select(graph, {}).graph;
   const Query query{&merged, parse_norms(norm), domain};
   return find_bracket(
@@ -40,7 +40,7 @@ double lower(const Answer& answer) { return answer.bracket.lower(Guarantee::kPro
 void expect_values(const Graph& graph, const std::vector<Golden>& values) {
   for (const Golden& expected : values) {
     SCOPED_TRACE(expected.norm);
-    const Answer answer = solve(graph, expected.norm);
+    const Answer answer = solve_answer(graph, expected.norm);
     const double value = expected.value;
     EXPECT_LE(lower(answer), value + kDigits);
     EXPECT_GE(upper(answer), value - kDigits);
@@ -118,7 +118,7 @@ Graph short_kernel(Index length, bool circular) {
 TEST(GoldenValues, ConvolutionOnALineAndOnACircle) {
   expect_values(short_kernel(6, false), {{"2", 2.060820128909}, {"1", 3}, {"inf", 3}});
   expect_values(short_kernel(6, true), {{"2", 2}, {"1", 3}, {"inf", 3}});
-  const Answer line = solve(short_kernel(48, false), "2");
+  const Answer line = solve_answer(short_kernel(48, false), "2");
   EXPECT_LE(upper(line), std::sqrt(5) * (1 + 1e-9));
   EXPECT_GE(lower(line), std::sqrt(5) * 0.995);
 }
@@ -172,10 +172,10 @@ TEST(GoldenValues, AttentionAtAPoint) {
   }
   Domain domain;
   domain.ball = Ball{Tensor::vector({0, 1}), 0, Norm(2)};
-  const Answer at_point = solve(graph, "2", domain);
+  const Answer at_point = solve_answer(graph, "2", domain);
   EXPECT_NEAR(at_point.bracket.lower(Guarantee::kReal)->value, kNorm, 2e-12);
   domain.ball->radius = 1e-4;
-  const Answer around = solve(graph, "2", domain);
+  const Answer around = solve_answer(graph, "2", domain);
   EXPECT_GE(upper(around), kNorm);
   EXPECT_NEAR(lower(around), kNorm, 1e-3);
 }
@@ -190,7 +190,7 @@ TEST(GoldenValues, TwoLayersWithRelu) {
   const ValueId hidden = m.add("Relu", {m.add("MatMul", {x, m.weights({2, 2}, {1, -1, 2, 1})})});
   const Graph graph = m.finish(m.add("MatMul", {hidden, m.weights({2, 2}, {1, 0.5, -1, 2})}));
   expect_values(graph, {{"2", 3.354101966250, 3e-4}});
-  const double product = upper(solve(graph, "2", {}, {"layer-product"}));
+  const double product = upper(solve_answer(graph, "2", {}, {"layer-product"}));
   EXPECT_GE(product, 5.149162862899 - kDigits);
   EXPECT_LE(product, 5.149162862899 * (1 + 1e-9));
 }

@@ -19,7 +19,7 @@ struct Bounds {
   double lower, upper;
 };
 
-Bounds solve(const Graph& graph, const std::string& norm, Domain domain = {}) {
+Bounds solve_bounds(const Graph& graph, const std::string& norm, Domain domain = {}) {
   const Query query{&graph, parse_norms(norm), std::move(domain)};
   const Answer answer = find_bracket(query, {.time = std::chrono::duration<double>(5)}, {});
   const auto lower = answer.bracket.lower(Guarantee::kProved),
@@ -29,7 +29,7 @@ Bounds solve(const Graph& graph, const std::string& norm, Domain domain = {}) {
 
 void expect_exact(const Graph& graph, const std::string& norm, double exact,
                   double relative = 1e-6) {
-  const Bounds b = solve(graph, norm);
+  const Bounds b = solve_bounds(graph, norm);
   EXPECT_LE(b.lower, exact * (1 + 1e-15)) << norm;  // `exact` itself is a rounded number
   EXPECT_GE(b.upper, exact * (1 - 1e-15)) << norm;
   EXPECT_GE(b.lower, exact * (1 - relative)) << norm;
@@ -54,7 +54,7 @@ TEST(KnownConstants, SumOfReluBranchesIsSound) {
   GraphMaker m;
   const ValueId x = m.input({1, 1});
   const ValueId a = m.add("Relu", {x}), b = m.add("Relu", {m.add("Neg", {x})});
-  const Bounds bounds = solve(m.finish(m.add("Sub", {a, b})), "2");
+  const Bounds bounds = solve_bounds(m.finish(m.add("Sub", {a, b})), "2");
   EXPECT_LE(bounds.lower, 1);
   EXPECT_GE(bounds.lower, 1 - 1e-9);
   EXPECT_GE(bounds.upper, 1);
@@ -97,7 +97,7 @@ TEST(KnownConstants, SameGridFourierWouldBeTooSmall) {
   const ValueId x = m.input({1, 1, 6});
   const ValueId w = m.weights({1, 1, 3}, {1, 1, -1});
   const Bounds b =
-      solve(m.finish(m.add("Conv", {x, w}, {{"pads", std::vector<Index>{1, 1}}})), "2");
+      solve_bounds(m.finish(m.add("Conv", {x, w}, {{"pads", std::vector<Index>{1, 1}}})), "2");
   EXPECT_GE(b.upper, 2.0608);
   EXPECT_LE(b.lower, 2.0609);
   EXPECT_GE(b.lower, 2.06);

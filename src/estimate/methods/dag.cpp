@@ -13,13 +13,13 @@
 namespace lipscope {
 namespace {
 
-std::string unsupported(const Query& query) {
+std::string dag_unsupported(const Query& query) {
   const bool same = query.norms.in == query.norms.out && why_no_chain(*query.graph).empty();
   return same ? "a chain: layer-product says the same" : "";
 }
 
-void run(const MethodRun& run) { report_composition(run, "dag", false); }
-void run_first(const MethodRun& run) { report_composition(run, "dag", true); }
+void run_dag(const MethodRun& run) { report_composition(run, "dag", false); }
+void run_dag_first(const MethodRun& run) { report_composition(run, "dag", true); }
 
 }  // namespace
 
@@ -29,9 +29,9 @@ std::vector<Method> method_dag() {
                     .summary = "gains composed over the graph, with sums and concatenations",
                     .theory = "composition-2",
                     .guarantee = Guarantee::kProved},
-           .unsupported = unsupported,
-           .run = run,
-           .run_first = run_first}};
+           .unsupported = dag_unsupported,
+           .run = run_dag,
+           .run_first = run_dag_first}};
 }
 
 }  // namespace lipscope

@@ -20,13 +20,13 @@
 namespace lipscope {
 namespace {
 
-constexpr double kFirst = 1e9;        // operations of a proof
-constexpr double kMostDoubles = 5e8;  // numbers it holds
-constexpr double kOperations = 5e9;   // of the proof, per second of pass and proof together
+constexpr double kFirst = 1e9;             // operations of a proof
+constexpr double kMostBlockDoubles = 5e8;  // numbers it holds
+constexpr double kOperations = 5e9;        // of the proof, per second of pass and proof together
 constexpr double kShareOfTime = 0.025;
 
 std::string why_too_large(const MethodRun& run, const BlockCost& cost) {
-  if (cost.doubles > kMostDoubles) return "layers too large to factor";
+  if (cost.doubles > kMostBlockDoubles) return "layers too large to factor";
   const double seconds = cost.operations / kOperations;
   const double left =
       std::chrono::duration<double>(run.deadline - std::chrono::steady_clock::now()).count();
@@ -58,19 +58,20 @@ bool is_small(const Graph& graph) {
   return weights <= kMost;
 }
 
-void run_first(const MethodRun& run) {
+void run_eclipse_fast_first(const MethodRun& run) {
   std::string reason;
   if (!is_small(*run.query.graph)) return;
   const auto network = sdp_network_of(run.query, reason);
   if (network && proof_cost(*network).operations <= kFirst) answer(run, *network);
 }
 
-void run(const MethodRun& run) {
+void run_eclipse_fast(const MethodRun& run) {
   std::string reason;
   const auto network = sdp_network_of(run.query, reason);
   if (!network) return run.decline(reason);
   const BlockCost cost = proof_cost(*network);
-  if (cost.operations <= kFirst && is_small(*run.query.graph)) return;  // run_first has answered
+  if (cost.operations <= kFirst && is_small(*run.query.graph))
+    return;  // run_eclipse_fast_first has answered
   if (reason = why_too_large(run, cost); !reason.empty()) return run.decline(reason);
   answer(run, *network);
 }
@@ -84,8 +85,8 @@ std::vector<Method> method_eclipse_fast() {
                     .theory = "global-5",
                     .guarantee = Guarantee::kProved},
            .unsupported = why_not_euclidean,
-           .run = run,
-           .run_first = run_first}};
+           .run = run_eclipse_fast,
+           .run_first = run_eclipse_fast_first}};
 }
 
 }  // namespace lipscope

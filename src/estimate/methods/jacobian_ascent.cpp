@@ -34,7 +34,7 @@ constexpr double kProgress = 1e-5;    // what counts as progress, relative
 constexpr double kWorthProof = 1e-2;  // what is worth a proof on the way
 constexpr double kPatience = 3;       // seconds, added to the time the last progress took
 
-std::string unsupported(const Query& query) {
+std::string jacobian_ascent_unsupported(const Query& query) {
   if (input_size(*query.graph) == 0) return "no floating input";
   if (element_count(query.graph->value(query.graph->outputs()[0]).type.shape) == 0)
     return "empty output";
@@ -249,8 +249,8 @@ class Ascent {
   double proved_ = 0, proved_for_ = 0, progressed_ = 0, noise_ = 0, pair_seconds_ = 1e9;
 };
 
-void run(const MethodRun& run) { Ascent(run).search(); }
-void run_first(const MethodRun& run) { Ascent(run).first_answer(); }
+void run_jacobian_ascent(const MethodRun& run) { Ascent(run).search(); }
+void run_jacobian_ascent_first(const MethodRun& run) { Ascent(run).first_answer(); }
 
 }  // namespace
 
@@ -260,9 +260,9 @@ std::vector<Method> method_jacobian_ascent() {
                     .summary = "pairs of points moved uphill, proved by interval evaluation",
                     .theory = "composition-4",
                     .guarantee = Guarantee::kProved},
-           .unsupported = unsupported,
-           .run = run,
-           .run_first = run_first}};
+           .unsupported = jacobian_ascent_unsupported,
+           .run = run_jacobian_ascent,
+           .run_first = run_jacobian_ascent_first}};
 }
 
 }  // namespace lipscope

@@ -12,13 +12,15 @@
 namespace lipscope {
 namespace {
 
-std::string unsupported(const Query& query) {
+std::string layer_product_unsupported(const Query& query) {
   if (query.norms.in != query.norms.out) return "input and output norm have to be the same";
   return why_no_chain(*query.graph);
 }
 
-void run(const MethodRun& run) { report_composition(run, "layer-product", false); }
-void run_first(const MethodRun& run) { report_composition(run, "layer-product", true); }
+void run_layer_product(const MethodRun& run) { report_composition(run, "layer-product", false); }
+void run_layer_product_first(const MethodRun& run) {
+  report_composition(run, "layer-product", true);
+}
 
 }  // namespace
 
@@ -28,9 +30,9 @@ std::vector<Method> method_layer_product() {
                     .summary = "product of per-layer gains",
                     .theory = "composition-1",
                     .guarantee = Guarantee::kProved},
-           .unsupported = unsupported,
-           .run = run,
-           .run_first = run_first}};
+           .unsupported = layer_product_unsupported,
+           .run = run_layer_product,
+           .run_first = run_layer_product_first}};
 }
 
 }  // namespace lipscope

@@ -24,7 +24,7 @@ namespace lipscope {
 namespace {
 
 constexpr Index kMost = 60'000;  // as in certify/checker.cpp
-constexpr double kMostDoubles = 5e8;
+constexpr double kMostProofDoubles = 5e8;
 
 // The gap to end with: a proof of a large network costs seconds.
 double gap_for(double operations) {
@@ -54,7 +54,7 @@ std::optional<Part> part_of(const Query& query, std::string& reason) {
     reason = "it is about l2";
     return std::nullopt;
   }
-  if (proof_cost(*network).doubles > kMostDoubles) {
+  if (proof_cost(*network).doubles > kMostProofDoubles) {
     reason = "layers too large to factor";
     return std::nullopt;
   }
@@ -62,7 +62,7 @@ std::optional<Part> part_of(const Query& query, std::string& reason) {
   return part;
 }
 
-std::string unsupported(const Query& query) {
+std::string lipsdp_unsupported(const Query& query) {
   return query.norms.in == Norm(2) ? "" : "it is about l2";
 }
 
@@ -80,7 +80,7 @@ void report(const MethodRun& run, const Part& part, ChainProof proof, double gap
              {.gains = std::move(whole.gains), .chain = std::move(proof)});
 }
 
-void run(const MethodRun& run) {
+void run_lipsdp(const MethodRun& run) {
   std::string reason;
   const auto part = part_of(run.query, reason);
   if (!part) return run.decline(reason);
@@ -120,8 +120,8 @@ std::vector<Method> method_lipsdp() {
                     .summary = "semidefinite relaxation, one multiplier per neuron",
                     .theory = "global-1",
                     .guarantee = Guarantee::kProved},
-           .unsupported = unsupported,
-           .run = run}};
+           .unsupported = lipsdp_unsupported,
+           .run = run_lipsdp}};
 }
 
 }  // namespace lipscope

@@ -17,9 +17,9 @@
 namespace lipscope {
 namespace {
 
-std::string unsupported(const Query&) { return {}; }
+std::string loop_transform_unsupported(const Query&) { return {}; }
 
-void run(const MethodRun& run) {
+void run_loop_transform(const MethodRun& run) {
   const bool others_know_more = why_not_euclidean(run.query).empty();
   report_network_bound(run, "loop-transform", others_know_more ? 0.01 : 0.25);
 }
@@ -32,8 +32,8 @@ std::vector<Method> method_loop_transform() {
                     .summary = "linear part of every activation and what is left, all paths",
                     .theory = "global-6",
                     .guarantee = Guarantee::kProved},
-           .unsupported = unsupported,
-           .run = run}};
+           .unsupported = loop_transform_unsupported,
+           .run = run_loop_transform}};
 }
 
 }  // namespace lipscope

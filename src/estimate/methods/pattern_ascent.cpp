@@ -23,7 +23,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::string unsupported(const Query& query) {
+std::string pattern_ascent_unsupported(const Query& query) {
   const Index outputs = element_count(query.graph->value(query.graph->outputs()[0]).type.shape);
   const bool euclidean = query.norms.in == Norm(2) && query.norms.out == Norm(2);
   if (outputs != 1 && !euclidean) return "it is about l2 when there are several outputs";
@@ -111,7 +111,7 @@ class PatternAscent {
   double starting_ = 0.3, proved_ = 0, tried_ = 0;
 };
 
-void run(const MethodRun& run) {
+void run_pattern_ascent(const MethodRun& run) {
   std::string reason;
   const auto net = GatedNet::read(*run.query.graph, run.query.domain, reason);
   if (!net) return run.decline(reason);
@@ -126,8 +126,8 @@ std::vector<Method> method_pattern_ascent() {
                     .summary = "search over the linear pieces, proved by interval evaluation",
                     .theory = "composition-8",
                     .guarantee = Guarantee::kProved},
-           .unsupported = unsupported,
-           .run = run}};
+           .unsupported = pattern_ascent_unsupported,
+           .run = run_pattern_ascent}};
 }
 
 }  // namespace lipscope

@@ -21,7 +21,7 @@
 namespace lipscope {
 namespace {
 
-std::string unsupported(const Query& query) {
+std::string point_unsupported(const Query& query) {
   if (!query.domain.ball || query.domain.ball->radius > 0) return "the domain is not one point";
   if (input_size(*query.graph) == 0) return "no floating input";
   if (!in_domain(query.domain, query.domain.ball->center.doubles()))
@@ -84,7 +84,7 @@ Found largest(const MethodRun& run, const std::vector<double>& points, std::mt19
   return best;
 }
 
-void run(const MethodRun& run) {
+void run_point(const MethodRun& run) {
   constexpr double kSame = 1e-4;
   const Query& query = run.query;
   const auto x = query.domain.ball->center.doubles();
@@ -111,8 +111,8 @@ std::vector<Method> method_point() {
                     .summary = "norm of the Jacobian at a single point",
                     .theory = "composition-7",
                     .guarantee = Guarantee::kReal},
-           .unsupported = unsupported,
-           .run = run}};
+           .unsupported = point_unsupported,
+           .run = run_point}};
 }
 
 }  // namespace lipscope

@@ -19,7 +19,7 @@ inline const Norm kEuclidean(2);
 struct Segment {
   std::vector<double> x, d;
   double reach = 1, value = 0;
-  Line best;
+  TrialLine best;
 };
 
 class SegmentMoves {
@@ -59,7 +59,7 @@ class SegmentMoves {
 
   [[nodiscard]] Segment child(const std::vector<Segment>& parents) {
     const double rank = uniform() * uniform() * static_cast<double>(parents.size());
-    const Line& parent = parents[static_cast<std::size_t>(rank)].best;
+    const TrialLine& parent = parents[static_cast<std::size_t>(rank)].best;
     return {.x = parent.x, .d = parent.d, .best = {}};
   }
 

@@ -19,7 +19,7 @@
 namespace lipscope {
 namespace {
 
-void run(const MethodRun& run) { report_network_bound(run, "seqlip", 0.005); }
+void run_seqlip(const MethodRun& run) { report_network_bound(run, "seqlip", 0.005); }
 
 }  // namespace
 
@@ -31,7 +31,7 @@ std::vector<Method> method_seqlip() {
                     .theory = "global-7",
                     .guarantee = Guarantee::kProved},
            .unsupported = why_not_euclidean,
-           .run = run}};
+           .run = run_seqlip}};
 }
 
 }  // namespace lipscope
