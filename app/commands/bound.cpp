@@ -99,6 +99,7 @@ Json method_rows(const Answer& answer) {
     row["guarantee"] = report.bound ? Json(to_string(report.bound->guarantee)) : Json(nullptr);
     row["seconds"] = report.seconds;
     if (report.gap) row["gap"] = *report.gap;
+    if (!report.note.empty()) row["note"] = report.note;
     if (!report.skipped.empty()) row["skipped"] = report.skipped;
     rows.push_back(std::move(row));
   }
@@ -155,12 +156,14 @@ Json bound_document(const BoundFindings& found) {
 std::string bracket_line(const Bracket& bracket) {
   constexpr int kDigits = 6;
   const auto lower = best_lower(bracket), upper = best_upper(bracket);
+  const bool guess = upper && upper->guarantee == Guarantee::kEstimate;
   std::string text = fmt::format("{} <= L <= {}", lower ? format_down(lower->value, kDigits) : "0",
-                                 upper ? format_up(upper->value, kDigits) : "inf");
+                                 upper && !guess ? format_up(upper->value, kDigits) : "inf");
   if (const auto ratio = bracket.ratio(); ratio && std::isfinite(*ratio))
     text += fmt::format("   ratio {}", format_up(*ratio, 4));
   if (lower && lower->guarantee != Guarantee::kProved)
     text += fmt::format("   (lower: {}, not proved)", to_string(lower->guarantee));
+  if (guess) text += fmt::format("   (estimate of L: {})", format_up(upper->value, kDigits));
   return text;
 }
 
@@ -209,7 +212,7 @@ std::string bound_text(const BoundFindings& found, const BoundFlags& flags) {
                                      : format_up(report.bound->value, 6);
     rows.push_back({report.side, report.method, value,
                     report.bound ? std::string(to_string(report.bound->guarantee)) : "",
-                    fmt::format("{:.2f} s", report.seconds)});
+                    fmt::format("{:.2f} s", report.seconds), flags.explain ? report.note : ""});
   }
   text += format_table(rows);
   if (!answer.no_bound.empty())

@@ -123,6 +123,7 @@ struct Evidence {
   std::string computed = {};  // name of a bound that follows from the network alone
   std::shared_ptr<const CaseTree> cases = {};
   std::optional<double> gap = {};  // relative distance to the best the method could do
+  std::string note = {};           // what an estimate rests on
 };
 
 struct MethodReport {
@@ -131,6 +132,7 @@ struct MethodReport {
   std::optional<Bound> bound;
   double seconds = 0;
   std::optional<double> gap;
+  std::string note;     // what an estimate rests on
   std::string skipped;  // why it did not run
 };
 

@@ -180,16 +180,21 @@ void dual_vector(std::span<const double> y, const Norm& q, std::span<double> g) 
 }
 
 JacobianNorms jacobian_norms(const Graph& graph, std::span<const double> points, Index count,
-                             const NormPair& norms, std::vector<double> direction, int steps) {
+                             const NormPair& norms, std::vector<double> direction, int steps,
+                             std::span<const std::uint8_t> frozen) {
   const auto size = static_cast<std::size_t>(input_size(graph));
   const Trace trace(graph, scatter(graph, points, count), count);
   JacobianNorms result{std::vector<double>(static_cast<std::size_t>(count)), std::move(direction)};
   const auto sample = [&](std::span<double> all, std::size_t b) {
     return all.subspan(b * size, size);
   };
+  const auto freeze = [&](std::span<double> d) {
+    for (std::size_t i = 0; i < frozen.size(); ++i) d[i] = frozen[i] != 0 ? 0 : d[i];
+  };
   const auto samples = static_cast<std::size_t>(count);
   for (std::size_t b = 0; b < samples; ++b) {
     const auto d = sample(result.direction, b);
+    freeze(d);
     const double length = vector_norm(d, norms.in);
     for (double& e : d) e /= length > 0 ? length : 1;
   }
@@ -212,6 +217,7 @@ JacobianNorms jacobian_norms(const Graph& graph, std::span<const double> points,
     gather(graph, trace.vjp(weights), count, pulled);
     for (std::size_t b = 0; b < samples; ++b) {
       const auto z = sample(pulled, b);
+      freeze(z);
       if (vector_norm(z, Norm(1)) > 0) dual_vector(z, norms.in.dual(), sample(next, b));
     }
   }

@@ -5,6 +5,7 @@
 // Vectors hold samples one after another, each with the entries of all floating inputs.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -24,10 +25,12 @@ struct JacobianNorms {
 };
 
 // Boyd's iteration [norms: lower] on J at `count` points, starting from `direction`. Each step
-// costs one jvp and one vjp. The values of further steps never fall.
+// costs one jvp and one vjp. The values of further steps never fall. Entries marked as frozen stay
+// zero in all directions: the norm of J on the others.
 [[nodiscard]] JacobianNorms jacobian_norms(const Graph& graph, std::span<const double> points,
                                            Index count, const NormPair& norms,
-                                           std::vector<double> direction, int steps);
+                                           std::vector<double> direction, int steps,
+                                           std::span<const std::uint8_t> frozen = {});
 
 // Pairs of points a, b, the vector u with <u, f(a) - f(b)> = |f(a) - f(b)|, |u|* = 1, and the
 // gradients of <u, f> at both. With |a - b| held, the quotient has gradient at_a / |a - b| for a

@@ -16,6 +16,7 @@ namespace lipscope {
 struct MethodRun {
   const Query& query;
   const RunContext& context;
+  const Bracket& found;  // by all methods so far
   std::chrono::steady_clock::time_point deadline;
   // Adds what was found so far.
   std::function<void(Bound, Evidence)> report;
@@ -24,7 +25,7 @@ struct MethodRun {
   // A function without a finite constant: the node and why.
   std::function<void(std::string)> no_bound;
 
-  // The method ends without having tried: why.
+  // The method ends without an answer: why.
   std::function<void(std::string)> decline;
   // Whether the bracket is as tight as the user wants it.
   std::function<bool()> target_reached;

@@ -97,6 +97,7 @@ class Plan {
     if (context_.progress) context_.progress({method.info.id, &answer_.bracket});
     const MethodRun run{.query = query_,
                         .context = context_,
+                        .found = answer_.bracket,
                         .deadline = deadline_,
                         .report =
                             [&](Bound bound, Evidence evidence) {
@@ -106,6 +107,7 @@ class Plan {
                               if (better) {
                                 report.bound = bound;
                                 report.gap = evidence.gap;
+                                report.note = std::move(evidence.note);
                               }
                               keep(lower, bound, std::move(evidence));
                               if (context_.progress)

@@ -77,6 +77,26 @@ TEST_F(Cli, DomainsAreHonoured) {
   EXPECT_EQ(series["series"][1]["upper"]["value"], series["upper"]["value"]);
 }
 
+TEST_F(Cli, EstimatesAreCalledEstimates) {
+  std::string zeros;
+  for (int i = 0; i < 784; ++i) zeros += i == 0 ? "0" : ",0";
+  const std::string question =
+      kMlp + " --margin 3,5 --radius 1e-5 --time 20 --at " + file("zeros.csv", zeros + "\n");
+  const Json alone = Json::parse(run("bound --json --methods sampling,clever " + question).out);
+  EXPECT_EQ(alone["lower"]["guarantee"], "real");
+  EXPECT_EQ(alone["upper"]["guarantee"], "estimate");
+  EXPECT_TRUE(alone["ratio"].is_null());
+  EXPECT_NE(alone["methods"].back()["note"].get<std::string>().find("batches"), std::string::npos);
+  const Outcome human = run("bound --explain --methods sampling,clever " + question);
+  EXPECT_NE(human.out.find("<= L <= inf"), std::string::npos) << human.out;
+  EXPECT_NE(human.out.find("(estimate of L: "), std::string::npos) << human.out;
+  EXPECT_NE(human.out.find("batches of"), std::string::npos) << human.out;
+  const Json beside =
+      Json::parse(run("bound --json --methods layer-product,clever " + question).out);
+  EXPECT_EQ(beside["upper"]["method"], "layer-product");
+  EXPECT_EQ(beside["methods"].back()["guarantee"], "estimate");
+}
+
 TEST_F(Cli, TargetsAndLimitsEndASearch) {
   const Outcome missed = run("bound --json --time 0.3 --target-ratio 1.0001 " + kMlp);
   EXPECT_EQ(missed.code, 5);
