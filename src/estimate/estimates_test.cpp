@@ -10,7 +10,7 @@
 #include "lipscope/bound.h"
 #include "tests/support/graph_maker.h"
 
-namespace lipscope {
+namespace lipscope::estimates {
 namespace {
 
 using testing_support::GraphMaker;
@@ -218,4 +218,4 @@ TEST(Clever, TakesASmallShareOfTheTime) {
 }
 
 }  // namespace
-}  // namespace lipscope
+}  // namespace lipscope::estimates

@@ -29,9 +29,13 @@ struct MethodRun {
   std::function<void(std::string)> decline;
   // Whether the bracket is as tight as the user wants it.
   std::function<bool()> target_reached;
-  // The best proved lower bound so far, 0 without one.
-  std::function<double()> lower;
   double target_ratio = 1;
+
+  // The best proved lower bound so far, 0 without one.
+  [[nodiscard]] double proved_lower() const {
+    const auto bound = found.lower(Guarantee::kProved);
+    return bound ? bound->value : 0;
+  }
 
   [[nodiscard]] bool should_stop() const {
     return target_reached() || context.stop.stop_requested() ||

@@ -34,15 +34,15 @@ class PointProver {
     const auto top = std::ranges::max_element(norms.value) - norms.value.begin();
     const auto from = norms.direction.begin() + top * std::ssize(x);
     const double size = std::max(1.0, vector_norm(x, Norm(2)));
-    Line line{std::move(x), {from, from + net_.inputs()}, size};
+    TrialLine line{std::move(x), {from, from + net_.inputs()}, size};
     if (net_.piecewise_linear())
       line.reach = std::min(size, 0.9 * way_to_kink(net_, line.x, line.d));
-    ProvedPair pair = prove_along(run_.query, projection_, line, 6, run_.lower(), 0,
+    ProvedPair pair = prove_along(run_.query, projection_, line, 6, run_.proved_lower(), 0,
                                   [this] { return run_.context.stop.stop_requested(); });
-    if (pair.value > run_.lower())
+    if (pair.value > run_.proved_lower())
       run_.report_witness({pair.value, Guarantee::kProved, std::string(name_)},
                           std::move(pair.witness));
-    return run_.lower();
+    return run_.proved_lower();
   }
 
  private:
@@ -110,7 +110,7 @@ void search_pieces(const MethodRun& run, const PieceRun& how) {
   PointProver prover(run, *net, how.name);
   PieceSearch search(
       *net, parts, *region, [&](const std::vector<double>& x) { return prover.try_point(x); },
-      run.lower());
+      run.proved_lower());
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
   double reported = kInf;
   const auto report = [&] {

@@ -123,11 +123,6 @@ class Plan {
                             },
                         .decline = [&](std::string why) { report.skipped = std::move(why); },
                         .target_reached = [&] { return reached_target(); },
-                        .lower =
-                            [&] {
-                              const auto held = answer_.bracket.lower(Guarantee::kProved);
-                              return held ? held->value : 0;
-                            },
                         .target_ratio = budget_.target_ratio};
     work(run);
     report.seconds += since(start);

@@ -257,12 +257,16 @@ Region::View ConeRegion::look(const Path& path, const std::vector<double>& known
     return view;
   }
   signs_ = *signs;
-  if (!known.empty() && agrees(signs_, signs_at(net_, known))) {
+  view.slopes = slopes_of(net_, signs_);
+  // A single piece gets a point well inside: known ones may lie on its edge.
+  const bool single = std::ranges::all_of(view.slopes, [](const auto& layer) {
+    return std::ranges::all_of(layer, [](const Interval& s) { return s.lo == s.hi; });
+  });
+  if (!single && !known.empty() && agrees(signs_, signs_at(net_, known))) {
     view.point = known;
   } else {
     find_point_or_proof(signs_, view);
   }
-  view.slopes = slopes_of(net_, signs_);
   return view;
 }
 

@@ -8,11 +8,10 @@
 #include "linalg/blas.h"
 #include "linalg/definite.h"
 #include "linalg/lapack.h"
+#include "pieces/small.h"
 
 namespace lipscope {
 namespace {
-
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
 // Copies the lower triangle to the upper one.
 void mirror(std::vector<double>& a, Index n) {

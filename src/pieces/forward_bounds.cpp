@@ -7,13 +7,10 @@
 #include "base/rounding.h"
 #include "linalg/blas.h"
 #include "ops/elementwise.h"
+#include "pieces/small.h"
 
 namespace lipscope {
 namespace {
-
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-
-double underflow(double size) { return mul_up(0x1p-1000, add_up(1, size)); }
 
 // Whether more can be said about a unit than its range at the root does.
 bool is_undecided(const DenseLayer& layer, std::size_t i, const Interval& range) {
@@ -77,8 +74,8 @@ void ForwardBounds::set_reach(std::size_t k) {
       sum += std::fabs(row[j]) * size[j];
       if (radius != nullptr) rough += radius[j] * size[j];
     }
-    reach_[k][at(i)] = add_up(mul_up(sum, sums), underflow(sum));
-    vague_[k][at(i)] = radius != nullptr ? add_up(mul_up(rough, sums), underflow(rough)) : 0;
+    reach_[k][at(i)] = add_up(mul_up(sum, sums), underflow_up(sum));
+    vague_[k][at(i)] = radius != nullptr ? add_up(mul_up(rough, sums), underflow_up(rough)) : 0;
   }
 }
 
@@ -158,7 +155,7 @@ ForwardBounds::Planes ForwardBounds::planes(std::size_t layer, const std::vector
         row[i] = slope;
       }
       const double total = add_up(size, moved);
-      const double error = add_up(mul_up(2 * g, total), underflow(total));
+      const double error = add_up(mul_up(2 * g, total), underflow_up(total));
       result.offsets[at(r)] = add_up(result.offsets[at(r)],
                                      add_up(offset, mul_up(add_up(error, rough), 1.0 + 0x1p-20)));
     }

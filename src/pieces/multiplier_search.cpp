@@ -6,15 +6,12 @@
 
 #include "linalg/blas.h"
 #include "linalg/lapack.h"
+#include "pieces/small.h"
 
 namespace lipscope {
 namespace {
 
-constexpr std::size_t kRank = MultiplierSearch::kRank;
-
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-
-double norm_of(const double* row, std::size_t n = kRank) {
+double norm_of(const double* row, std::size_t n = MultiplierSearch::kRank) {
   double sum = 0;
   for (std::size_t i = 0; i < n; ++i) sum += row[i] * row[i];
   return std::sqrt(sum);

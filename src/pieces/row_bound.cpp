@@ -6,16 +6,12 @@
 
 #include "base/rounding.h"
 #include "linalg/blas.h"
+#include "pieces/small.h"
 
 namespace lipscope {
 namespace {
 
 constexpr double kOneSided = 0.5;
-
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-
-// More than underflow can take from a sum of products of numbers up to `size`.
-double underflow(double size) { return mul_up(0x1p-1000, add_up(1, size)); }
 
 std::vector<double> transposed_weights(const DenseLayer& layer) {
   std::vector<double> turned(layer.weights.size());
@@ -111,7 +107,7 @@ void RowBound::bound_above(std::size_t layer, std::vector<double>& eta, Index co
       const double* m = from_negative + r * kColumns;
       const double offset = p[0] + m[2], moved = p[1] - m[3];  // sums of terms >= 0
       const double total = add_up(offset, moved);
-      const double error = add_up(mul_up(2 * g, total), underflow(total));
+      const double error = add_up(mul_up(2 * g, total), underflow_up(total));
       result[at(r)] = add_up(result[at(r)], add_up(offset, mul_up(error, 1.0 + 0x1p-20)));
     }
     // What both sides of a split would win, and a little for what one of them would.
@@ -135,7 +131,7 @@ void RowBound::bound_above(std::size_t layer, std::vector<double>& eta, Index co
           most += std::fabs(term);
         }
         result[at(r)] =
-            add_up(result[at(r)], add_up(sum, add_up(mul_up(2 * g, most), underflow(most))));
+            add_up(result[at(r)], add_up(sum, add_up(mul_up(2 * g, most), underflow_up(most))));
       }
       return;
     }
@@ -211,9 +207,9 @@ void RowBound::set_pull(std::size_t k, const Slopes& slopes, Index row) {
       center += column[j] * middle[j];
       spread += w * half[j] + r * outer_[k + 1][j];
     }
-    const double reach = add_up(mul_up(sum, sums), underflow(sum));
+    const double reach = add_up(mul_up(sum, sums), underflow_up(sum));
     reach_[k][at(i)] = reach;
-    const double error = add_up(mul_up(reach, rounding), underflow(sum));
+    const double error = add_up(mul_up(reach, rounding), underflow_up(sum));
     Interval& v = pull_[k][at(i)];
     v.hi = std::min(v.hi, add_up(add_up(center, spread), error));
     v.lo = std::max(v.lo, sub_down(sub_down(center, spread), error));
@@ -270,7 +266,7 @@ double RowBound::sum_of_entries(const std::vector<Index>& open,
   bound_above(0, eta, 1, result, true);
   const double g = gamma_up(at(2 * std::max(first.in, first.out) + 16));
   const double error =
-      add_up(mul_up(g, moved), add_up(mul_up(rough, 1 + g), underflow(add_up(moved, rough))));
+      add_up(mul_up(g, moved), add_up(mul_up(rough, 1 + g), underflow_up(add_up(moved, rough))));
   return add_up(add_up(result[0], sum_up(offset)), mul_up(error, 1.0 + 0x1p-20));
 }
 

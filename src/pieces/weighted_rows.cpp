@@ -9,8 +9,6 @@
 namespace lipscope {
 namespace {
 
-constexpr std::size_t kRank = MultiplierSearch::kRank;
-
 // Few bits, so that products with weights in single precision are exact.
 double rounded(double f) {
   int exponent = 0;
@@ -80,18 +78,20 @@ void WeightedRows::choose_factors(Index row, const Slopes& slopes) {
     for (int step = 0; step < 60; ++step) trial->search->step();
     const double value = trial->search->value() * trial->size;
     // The entries that matter to the dual weigh as much as it makes of them.
-    std::vector<double> gradient(n * kRank, 0);
+    std::vector<double> gradient(n * MultiplierSearch::kRank, 0);
     for (std::size_t i = 0; i < static_cast<std::size_t>(first.out); ++i) {
-      const double* g = &trial->search->first_gradient()[i * kRank];
+      const double* g = &trial->search->first_gradient()[i * MultiplierSearch::kRank];
       const double* w = first.row(static_cast<Index>(i));
       for (std::size_t j = 0; j < n; ++j) {
-        for (std::size_t c = 0; c < kRank; ++c) gradient[j * kRank + c] += w[j] * g[c];
+        for (std::size_t c = 0; c < MultiplierSearch::kRank; ++c)
+          gradient[j * MultiplierSearch::kRank + c] += w[j] * g[c];
       }
     }
     for (std::size_t j = 0; j < n; ++j) {
       double square = 0;
-      for (std::size_t c = 0; c < kRank; ++c)
-        square += gradient[j * kRank + c] * gradient[j * kRank + c];
+      for (std::size_t c = 0; c < MultiplierSearch::kRank; ++c)
+        square +=
+            gradient[j * MultiplierSearch::kRank + c] * gradient[j * MultiplierSearch::kRank + c];
       sizes[j] = std::sqrt(square);
     }
     if (value < least) {

@@ -31,7 +31,7 @@ constexpr Index kBatchPoints = 256;
 constexpr double kSignificance = 0.05;
 constexpr double kSame = 1e-6;  // relative; maxima that are one number up to rounding
 
-Clock::time_point end_for(const MethodRun& run) {
+Clock::time_point end_of_clever(const MethodRun& run) {
   const Clock::duration left = run.deadline - Clock::now();
   return Clock::now() + std::min<Clock::duration>(left / 10, std::chrono::seconds(2));
 }
@@ -44,7 +44,7 @@ struct Batches {
 // Draws join into at most kBatches batches of the same size.
 Batches draw_batches(const MethodRun& run) {
   constexpr Index kChunk = 8;
-  const Clock::time_point end = end_for(run);
+  const Clock::time_point end = end_of_clever(run);
   const auto is_over = [&] { return run.should_stop() || Clock::now() >= end; };
   NormSampler sampler(run.query, run.context.seed);
   sampler.warm_up(is_over);
@@ -78,7 +78,7 @@ void report(const MethodRun& run, double value, std::string note) {
   run.report({value, Guarantee::kEstimate, "clever"}, {.note = std::move(note)});
 }
 
-void run(const MethodRun& run) {
+void run_clever(const MethodRun& run) {
   const auto [maxima, points] = draw_batches(run);
   const std::string drawn = fmt::format("{} batches of {} points", maxima.size(), points);
   if (maxima.size() < kFewestBatches) {
@@ -114,7 +114,7 @@ std::vector<Method> method_clever() {
                     .theory = "estimates-4",
                     .guarantee = Guarantee::kEstimate},
            .unsupported = NormSampler::unsupported,
-           .run = run}};
+           .run = run_clever}};
 }
 
 }  // namespace lipscope

@@ -21,27 +21,27 @@
 namespace lipscope {
 namespace {
 
-std::string unsupported(const Query& query) {
+std::string exact_global_unsupported(const Query& query) {
   if (!query.domain.everywhere()) return "the domain is not the whole space";
   return why_no_pieces(query);
 }
 
-std::unique_ptr<Region> make_region(const LayeredNet& net, const Domain&, std::string&) {
+std::unique_ptr<Region> region_of_exact_global(const LayeredNet& net, const Domain&, std::string&) {
   return std::make_unique<ConeRegion>(net);
 }
 
-void run(const MethodRun& run) {
+void run_exact_global(const MethodRun& run) {
   search_pieces(run, {.name = "exact-global",
                       .share = 0.5,
                       .most_weights = kMostPieceWeights,
-                      .make_region = make_region});
+                      .make_region = region_of_exact_global});
 }
-void run_first(const MethodRun& run) {
+void run_exact_global_first(const MethodRun& run) {
   search_pieces(run, {.name = "exact-global",
                       .share = 0.1,
                       .most_seconds = 0.1,
                       .most_weights = 20'000,
-                      .make_region = make_region});
+                      .make_region = region_of_exact_global});
 }
 
 }  // namespace
@@ -52,9 +52,9 @@ std::vector<Method> method_exact_global() {
                     .summary = "branch and bound over the linear pieces, in the whole space",
                     .theory = "pieces-5",
                     .guarantee = Guarantee::kProved},
-           .unsupported = unsupported,
-           .run = run,
-           .run_first = run_first}};
+           .unsupported = exact_global_unsupported,
+           .run = run_exact_global,
+           .run_first = run_exact_global_first}};
 }
 
 }  // namespace lipscope

@@ -19,31 +19,31 @@
 namespace lipscope {
 namespace {
 
-std::string unsupported(const Query& query) {
+std::string exact_local_unsupported(const Query& query) {
   if (query.domain.everywhere()) return "the domain is the whole space";
   return why_no_pieces(query);
 }
 
-std::unique_ptr<Region> make_region(const LayeredNet& net, const Domain& domain,
-                                    std::string& reason) {
+std::unique_ptr<Region> region_of_exact_local(const LayeredNet& net, const Domain& domain,
+                                              std::string& reason) {
   auto region = std::make_unique<BoundedRegion>(net, domain);
   if (region->usable()) return region;
   reason = "values that are not bounded on the domain";
   return nullptr;
 }
 
-void run(const MethodRun& run) {
+void run_exact_local(const MethodRun& run) {
   search_pieces(run, {.name = "exact-local",
                       .share = 0.75,
                       .most_weights = kMostPieceWeights,
-                      .make_region = make_region});
+                      .make_region = region_of_exact_local});
 }
-void run_first(const MethodRun& run) {
+void run_exact_local_first(const MethodRun& run) {
   search_pieces(run, {.name = "exact-local",
                       .share = 0.1,
                       .most_seconds = 0.1,
                       .most_weights = 50'000,
-                      .make_region = make_region});
+                      .make_region = region_of_exact_local});
 }
 
 }  // namespace
@@ -54,9 +54,9 @@ std::vector<Method> method_exact_local() {
                     .summary = "branch and bound over the linear pieces, on a box or ball",
                     .theory = "pieces-5",
                     .guarantee = Guarantee::kProved},
-           .unsupported = unsupported,
-           .run = run,
-           .run_first = run_first}};
+           .unsupported = exact_local_unsupported,
+           .run = run_exact_local,
+           .run_first = run_exact_local_first}};
 }
 
 }  // namespace lipscope

@@ -22,7 +22,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-Clock::time_point end_for(const MethodRun& run) {
+Clock::time_point end_of_sampling(const MethodRun& run) {
   const Clock::duration left = run.deadline - Clock::now();
   return Clock::now() + std::min<Clock::duration>(left / 20, std::chrono::seconds(1));
 }
@@ -55,11 +55,11 @@ double quotient_near(const Query& query, const DomainSampler& domain,
   return std::ranges::max(quotient_values(*query.graph, query.norms, a, b));
 }
 
-void run(const MethodRun& run) {
+void run_sampling(const MethodRun& run) {
   constexpr Index kChunk = 8, kPoints = 8192;
   constexpr std::size_t kTop = 4;
   constexpr double kSame = 1e-4;
-  const Clock::time_point end = end_for(run);
+  const Clock::time_point end = end_of_sampling(run);
   const auto is_over = [&] { return run.should_stop() || Clock::now() >= end; };
   const NormSampler sampler(run.query, run.context.seed);
   std::vector<SampledMaximum> top;
@@ -94,7 +94,7 @@ std::vector<Method> method_sampling() {
                     .theory = "estimates-2",
                     .guarantee = Guarantee::kReal},
            .unsupported = NormSampler::unsupported,
-           .run = run}};
+           .run = run_sampling}};
 }
 
 }  // namespace lipscope
