@@ -20,21 +20,20 @@ using Clock = std::chrono::steady_clock;
 // The best proved quotient near a point inside a piece.
 class PointProver {
  public:
-  PointProver(const MethodRun& run, const LayeredNet& net, std::string_view name)
-      : run_(run), net_(net), name_(name), projection_(*run.query.graph, run.query.domain) {}
+  PointProver(const MethodRun& run, const LayeredNet& net, const Parts& parts, const Region& region,
+              std::string_view name)
+      : run_(run),
+        net_(net),
+        parts_(parts),
+        region_(region),
+        name_(name),
+        projection_(*run.query.graph, run.query.domain) {}
 
   double try_point(std::vector<double> x) {
     if (!run_.query.domain.everywhere()) leave_the_edge(x);
-    constexpr std::size_t kStarts = 4;
-    std::vector<double> points, directions;
-    for (std::size_t s = 0; s < kStarts; ++s) points.insert(points.end(), x.begin(), x.end());
-    for (std::size_t i = 0; i < points.size(); ++i) directions.push_back(normal_(rng_));
-    const JacobianNorms norms = jacobian_norms(*run_.query.graph, points, kStarts, run_.query.norms,
-                                               std::move(directions), 40);
-    const auto top = std::ranges::max_element(norms.value) - norms.value.begin();
-    const auto from = norms.direction.begin() + top * std::ssize(x);
+    std::vector<double> direction = steepest(x);
     const double size = std::max(1.0, vector_norm(x, Norm(2)));
-    TrialLine line{std::move(x), {from, from + net_.inputs()}, size};
+    TrialLine line{std::move(x), std::move(direction), size};
     if (net_.piecewise_linear())
       line.reach = std::min(size, 0.9 * way_to_kink(net_, line.x, line.d));
     ProvedPair pair = prove_along(run_.query, projection_, line, 6, run_.proved_lower(), 0,
@@ -46,6 +45,35 @@ class PointProver {
   }
 
  private:
+  // The direction in which the Jacobian at x stretches most.
+  std::vector<double> steepest(const std::vector<double>& x) {
+    const auto n = static_cast<std::size_t>(net_.inputs());
+    std::vector<double> direction(n, 0);
+    if (parts_.whole) {
+      for (double& e : direction) e = normal_(rng_);
+      return jacobian_norms(*run_.query.graph, x, 1, run_.query.norms, std::move(direction), 60)
+          .direction;
+    }
+    const std::vector<double> rows = plain_jacobian(net_, region_.slopes_at(x));
+    const auto outputs = static_cast<std::size_t>(net_.outputs());
+    double most = -1;
+    for (std::size_t part = 0; part < static_cast<std::size_t>(parts_.count); ++part) {
+      std::vector<double> entries;  // a row, or a column
+      for (std::size_t i = 0; i < (parts_.transposed ? outputs : n); ++i)
+        entries.push_back(parts_.transposed ? rows[i * n + part] : rows[part * n + i]);
+      const double norm = vector_norm(entries, Norm(parts_.norm));
+      if (!(norm > most)) continue;
+      most = norm;
+      if (parts_.transposed) {
+        std::ranges::fill(direction, 0);
+        direction[part] = 1;
+      } else {
+        dual_vector(entries, Norm(parts_.norm), direction);
+      }
+    }
+    return direction;
+  }
+
   // Into the inside of a box or ball, on the same piece.
   void leave_the_edge(std::vector<double>& x) const {
     std::vector<double> inward(x.size());
@@ -62,6 +90,8 @@ class PointProver {
 
   const MethodRun& run_;
   const LayeredNet& net_;
+  const Parts& parts_;
+  const Region& region_;
   std::string_view name_;
   DomainProjection projection_;
   std::mt19937_64 rng_{5};
@@ -69,7 +99,7 @@ class PointProver {
 };
 
 // Multiplications of the bounds of the roots.
-double root_cost(const LayeredNet& net, const Parts& parts) {
+double root_cost(const LayeredNet& net, const Parts& parts, bool bounded) {
   double cost = 0, behind = 0;
   for (std::size_t k = net.layers.size(); k-- > 0;) {
     const double rows = static_cast<double>(net.layers[k].out);
@@ -77,7 +107,14 @@ double root_cost(const LayeredNet& net, const Parts& parts) {
     cost += parts.norm == 2 ? 4 * rows * rows * (rows + cols) : 2 * cols * behind;
     behind += rows * cols;
   }
-  return cost * static_cast<double>(parts.count);
+  cost *= static_cast<double>(parts.count);
+  // Ranges of all units, on a bounded domain.
+  double before = 0;
+  for (const DenseLayer& layer : net.layers) {
+    if (bounded) cost += 2 * static_cast<double>(layer.out) * before;
+    before += static_cast<double>(layer.out) * static_cast<double>(layer.in);
+  }
+  return cost;
 }
 
 }  // namespace
@@ -102,12 +139,12 @@ void search_pieces(const MethodRun& run, const PieceRun& how) {
   for (std::size_t k = 0; k < net->hidden(); ++k) units += net->layers[k].out;
   const double share = units > kMany ? 0.5 * how.share : how.share;
   const double seconds = std::min(how.most_seconds, share * left.count());
-  if (root_cost(*net, parts) / 2e9 > seconds)
+  if (root_cost(*net, parts, !run.query.domain.everywhere()) / 5e9 > seconds)
     return run.decline("too large for a bound in the time left; see --time");
   const SerialBlas serial;
   const auto region = how.make_region(*net, run.query.domain, reason);
   if (!region) return run.decline(reason);
-  PointProver prover(run, *net, how.name);
+  PointProver prover(run, *net, parts, *region, how.name);
   PieceSearch search(
       *net, parts, *region, [&](const std::vector<double>& x) { return prover.try_point(x); },
       run.proved_lower());

@@ -111,6 +111,11 @@ void ForwardBounds::set_units(std::size_t k) {
         unit = {flat, {slope, std::min(offset, 0.0)}};
       }
     }
+    if (!std::isnan(a)) {
+      behind_[k][i] =
+          std::max(mul_up(std::fabs(a), l < 0 ? -l : 0), mul_up(std::fabs(b), u > 0 ? u : 0));
+      continue;
+    }
     const auto end = [](const Line& line, double z) {
       return point(line.slope) * point(z) + point(line.offset);
     };

@@ -7,6 +7,7 @@
 #include "base/rounding.h"
 #include "linalg/blas.h"
 #include "linalg/definite.h"
+#include "pieces/small.h"
 #include "pieces/weighted_rows.h"
 
 namespace lipscope {
@@ -122,26 +123,31 @@ std::optional<Parts> parts_of(const NormPair& norms, Index inputs, Index outputs
   return std::nullopt;
 }
 
-double plain_norm(const LayeredNet& net, const Parts& parts, const Slopes& slopes) {
+std::vector<double> plain_jacobian(const LayeredNet& net, const Slopes& slopes) {
   const DenseLayer& last = net.layers.back();
-  std::vector<double> rows = last.weights;  // of the Jacobian by the entries behind each layer
+  std::vector<double> rows = last.weights;  // by the entries behind each layer
   const Index count = last.out;
   for (std::size_t k = slopes.size(); k-- > 0;) {
     const DenseLayer& layer = net.layers[k];
     for (Index r = 0; r < count; ++r) {
       for (Index i = 0; i < layer.out; ++i) {
-        const Interval s = slopes[k][static_cast<std::size_t>(i)];
-        rows[static_cast<std::size_t>(r * layer.out + i)] *= 0.5 * (s.lo + s.hi);
+        const Interval s = slopes[k][at(i)];
+        rows[at(r * layer.out + i)] *= 0.5 * (s.lo + s.hi);
       }
     }
-    std::vector<double> next(static_cast<std::size_t>(count * layer.in));
+    std::vector<double> next(at(count * layer.in));
     gemm(count, layer.in, layer.out, 1.0, {rows.data(), layer.out},
          {layer.weights.data(), layer.in}, 0.0, next.data(), layer.in);
     rows = std::move(next);
   }
-  const Index n = net.inputs();
+  return rows;
+}
+
+double plain_norm(const LayeredNet& net, const Parts& parts, const Slopes& slopes) {
+  const std::vector<double> rows = plain_jacobian(net, slopes);
+  const Index count = net.outputs(), n = net.inputs();
   if (parts.whole) {
-    std::vector<double> gram(static_cast<std::size_t>(count * count));
+    std::vector<double> gram(at(count * count));
     gemm(count, count, n, 1.0, {rows.data(), n}, {rows.data(), n, true}, 0.0, gram.data(), count);
     const auto multiply = [&](const double* x, double* y) {
       gemv(count, count, 1.0, {gram.data(), count}, x, 1, 0.0, y, 1);
@@ -150,9 +156,7 @@ double plain_norm(const LayeredNet& net, const Parts& parts, const Slopes& slope
   }
   double largest = 0;
   for (Index r = 0; r < count; ++r)
-    largest = std::max(largest, pnorm_up(std::span(&rows[static_cast<std::size_t>(r * n)],
-                                                   static_cast<std::size_t>(n)),
-                                         parts.norm));
+    largest = std::max(largest, pnorm_up(std::span(&rows[at(r * n)], at(n)), parts.norm));
   return largest;
 }
 

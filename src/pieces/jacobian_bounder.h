@@ -48,6 +48,9 @@ struct Parts {
 // Nothing where the norms are no such largest one.
 [[nodiscard]] std::optional<Parts> parts_of(const NormPair& norms, Index inputs, Index outputs);
 
+// The Jacobian for slopes that are single numbers (else for their middles), by rows, in plain
+// arithmetic.
+[[nodiscard]] std::vector<double> plain_jacobian(const LayeredNet& net, const Slopes& slopes);
 // The norm for slopes that are single numbers (else for their middles), in plain arithmetic. `net`:
 // transposed where the parts say so.
 [[nodiscard]] double plain_norm(const LayeredNet& net, const Parts& parts, const Slopes& slopes);

@@ -102,7 +102,20 @@ void PieceSearch::consider(Open open) {
   if (!split) return close(open.bound);
   open.split = *split;
   open.at = *region_.split_at(*split);
+  bytes_ += size_of(open);
   open_.push(std::move(open));
+}
+
+double PieceSearch::size_of(const Open& open) {
+  return static_cast<double>(sizeof(Open) + open.path.size() * sizeof(Side) +
+                             open.state.size() * sizeof(float) +
+                             open.point.size() * sizeof(double));
+}
+
+bool PieceSearch::full() const {
+  constexpr double kMostBytes = 1.5e9;
+  constexpr std::size_t kMostNodes = 500'000;
+  return bytes_ > kMostBytes || tree_.nodes.size() > kMostNodes;
 }
 
 void PieceSearch::start() {
@@ -138,8 +151,10 @@ bool PieceSearch::run(double ratio, const std::function<bool()>& stop) {
   if (tree_.nodes.empty()) start();
   while (!open_.empty() && open_.top().bound > std::max(closed_, lower_ * ratio_)) {
     if (stop()) return true;
+    if (full()) return false;
     Open top = open_.top();
     open_.pop();
+    bytes_ -= size_of(top);
     expand(std::move(top));
   }
   return false;

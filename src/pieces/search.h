@@ -22,7 +22,7 @@ class PieceSearch {
               double lower);
 
   // Bounds the roots; then splits until the upper bound is the lower one up to a ratio, nothing is
-  // left to split or `stop` says so: then true.
+  // left to split, there are more parts than fit a gigabyte or two, or `stop` says so: then true.
   bool run(double ratio, const std::function<bool()>& stop);
   [[nodiscard]] double upper() const;
   // The largest norm at a point that was tried, not proved.
@@ -43,12 +43,14 @@ class PieceSearch {
     bool operator<(const Open& other) const { return bound < other.bound; }
   };
 
+  [[nodiscard]] static double size_of(const Open& open);
   void start();
   void expand(Open open);
   // Bounds a part of the domain; keeps it if there is more to say about it.
   void consider(Open open);
   void close(double bound) { closed_ = std::max(closed_, bound); }
   void look_at(const std::vector<double>& point);
+  [[nodiscard]] bool full() const;
   [[nodiscard]] std::optional<UnitId> choose(const Slopes& slopes) const;
   [[nodiscard]] Slopes for_part(Slopes slopes) const;
 
@@ -62,6 +64,7 @@ class PieceSearch {
   std::priority_queue<Open> open_;
   CaseTree tree_;
   std::size_t splits_ = 0;
+  double bytes_ = 0;  // of open parts and the tree, about
   int disappointed_ = 0;
 };
 

@@ -9,6 +9,8 @@
 namespace lipscope {
 namespace {
 
+constexpr double kMuchBetter = 0.9;
+
 // Few bits, so that products with weights in single precision are exact.
 double rounded(double f) {
   int exponent = 0;
@@ -135,7 +137,9 @@ double WeightedRows::up(const Slopes& slopes, Index row, double enough, std::vec
     turns.assign(state.begin() + net_.inputs(), state.end());
   }
   double euclidean = kInf;
-  if (net_.hidden() > 0 && any_open(slopes)) {
+  // Where linear bounds are much better they stay so for smaller sets.
+  const bool hopeless = turns.size() == 1;
+  if (!hopeless && net_.hidden() > 0 && any_open(slopes)) {
     if (!scaled_.contains(row)) choose_factors(row, slopes);
     if (const auto found = scaled_.find(row); found != scaled_.end()) {
       last_ = found->second.get();
@@ -149,6 +153,7 @@ double WeightedRows::up(const Slopes& slopes, Index row, double enough, std::vec
   if (!(euclidean <= enough)) {
     const double linear = linear_.up(slopes, row, signs);
     by_linear_ = linear <= euclidean;
+    if (linear < kMuchBetter * euclidean) turns = {0.0F};
     best = std::min(best, linear);
   } else {
     by_linear_ = false;
