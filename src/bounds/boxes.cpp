@@ -79,11 +79,6 @@ void ValueBoxes::propagate(const Node& node) {
     known = known && (is_floating(graph_.value(id).type.type) || graph_.value(id).constant);
   }
   auto range = known ? node.op->range(in) : std::nullopt;
-  if (held_.contains(&node)) {
-    const Tensor zero =
-        Tensor::zeros(ElementType::kFloat64, graph_.value(node.outputs[0]).type.shape);
-    range = {{zero, zero}};
-  }
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {
     const ValueType& type = graph_.value(node.outputs[i]).type;
     if (!is_floating(type.type)) continue;

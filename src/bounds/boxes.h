@@ -3,7 +3,6 @@
 #pragma once
 
 #include <optional>
-#include <set>
 #include <vector>
 
 #include "lipscope/bound.h"
@@ -22,8 +21,6 @@ class ValueBoxes {
   ValueBoxes(const Graph& graph, std::span<const Box> inputs);
   [[nodiscard]] const Box& at(ValueId id);
   [[nodiscard]] const Graph& graph() const { return graph_; }
-  // From now on the node gives zeros. To be called before a box behind it is asked for.
-  void hold_at_zero(const Node& node) { held_.insert(&node); }
 
  private:
   void propagate(const Node& node);
@@ -32,7 +29,6 @@ class ValueBoxes {
   std::vector<Box> boxes_;
   std::vector<std::size_t> maker_;  // position of the node that makes a value, plus one
   std::size_t done_ = 0;            // nodes propagated through
-  std::set<const Node*> held_;
 };
 
 // Entries of all floating inputs together.

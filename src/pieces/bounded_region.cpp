@@ -12,6 +12,7 @@ namespace lipscope {
 
 BoundedRegion::BoundedRegion(const LayeredNet& net, const Domain& domain)
     : net_(net),
+      bounds_(domain),
       domain_(domain, static_cast<std::size_t>(net.inputs())),
       forward_(net, domain_),
       usable_(domain_.bounded() && forward_.bounded()) {}

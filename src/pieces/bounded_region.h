@@ -14,6 +14,9 @@ class BoundedRegion : public Region {
   // The domain is bounded and so are the values on it.
   [[nodiscard]] bool usable() const { return usable_; }
 
+  [[nodiscard]] std::unique_ptr<Region> clone() const override {
+    return std::make_unique<BoundedRegion>(net_, bounds_);
+  }
   [[nodiscard]] View look(const Path& path, const std::vector<double>& known) override;
   [[nodiscard]] View confirm(const Path& path, const CaseTree::Empty& proof) override;
   [[nodiscard]] std::optional<double> split_at(UnitId unit) const override;
@@ -32,6 +35,7 @@ class BoundedRegion : public Region {
                              const std::vector<double>& weights) const;
 
   const LayeredNet& net_;
+  Domain bounds_;
   DomainSupport domain_;
   ForwardBounds forward_;
   bool usable_ = false;

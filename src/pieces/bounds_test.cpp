@@ -77,6 +77,41 @@ TEST(LayeredNet, HasTheJacobiansOfTheGraph) {
   EXPECT_GT(kinked, 20);
 }
 
+// Maxima of windows and of pairs are sums of ReLUs.
+TEST(LayeredNet, HasTheJacobiansOfMaxima) {
+  Rng rng(4);
+  for (int trial = 0; trial < 50; ++trial) {
+    testing_support::GraphMaker m;
+    const auto random = [&](Shape shape) {
+      return m.weights(random_tensor(rng, std::move(shape)));
+    };
+    const ValueId x = m.input({1, 2, 6});
+    ValueId y =
+        m.add("Conv", {x, random({3, 2, 3}), random({3})}, {{"pads", std::vector<Index>{1, 1}}});
+    y = m.add("MaxPool", {m.add("Relu", {y})},
+              {{"kernel_shape", std::vector<Index>{3}}, {"strides", std::vector<Index>{2}}});
+    y = m.add("Flatten", {y});
+    const Index n = m.shape(y).back();
+    const ValueId a = m.add("Gemm", {y, random({n, 4}), random({4})});
+    const ValueId b = m.add("Gemm", {y, random({n, 4}), random({4})});
+    const Graph graph =
+        m.finish(m.add("Sub", {m.add("Max", {a, b}), m.add("Min", {b, random({1, 4})})}));
+    const LayeredNet net = layered(graph);
+    EXPECT_TRUE(net.piecewise_linear());
+    const ConeRegion region(net);
+    const Tensor at = random_tensor(rng, {1, 2, 6}, -2, 2),
+                 d = random_tensor(rng, {1, 2, 6}, -1, 1);
+    const std::vector<double> j =
+        jacobian(net, region.slopes_at({at.doubles().begin(), at.doubles().end()}));
+    const Tensor expected = Trace(graph, std::vector<Tensor>{at}).jvp(std::vector<Tensor>{d})[0];
+    for (Index i = 0; i < 4; ++i) {
+      double sum = 0;
+      for (Index c = 0; c < 12; ++c) sum += j[static_cast<std::size_t>(i * 12 + c)] * d.at(c);
+      EXPECT_NEAR(sum, expected.at(i), 1e-9) << trial;
+    }
+  }
+}
+
 TEST(EuclideanBound, IsAboveEveryJacobianAndExactForSingleSlopes) {
   Rng rng(5);
   double worst = 1;

@@ -13,6 +13,9 @@ class ConeRegion : public Region {
   // Borrows the network.
   explicit ConeRegion(const LayeredNet& net) : net_(net) {}
 
+  [[nodiscard]] std::unique_ptr<Region> clone() const override {
+    return std::make_unique<ConeRegion>(net_);
+  }
   [[nodiscard]] View look(const Path& path, const std::vector<double>& known) override;
   [[nodiscard]] View confirm(const Path& path, const CaseTree::Empty& proof) override;
   [[nodiscard]] std::optional<double> split_at(UnitId unit) const override;

@@ -14,7 +14,7 @@ namespace {
 
 // Whether more can be said about a unit than its range at the root does.
 bool is_undecided(const DenseLayer& layer, std::size_t i, const Interval& range) {
-  if (layer.phi[i] == nullptr || layer.below[i] == layer.above[i]) return false;
+  if (layer.below[i] == layer.above[i]) return false;
   return std::isnan(layer.below[i]) || (range.lo < 0 && range.hi > 0);
 }
 

@@ -35,10 +35,15 @@ struct Layout {
 
 class Lowering {
  public:
-  Lowering(const Graph& graph, const SdpNetwork& net) : graph_(graph), net_(net) {}
+  explicit Lowering(const SdpNetwork& net) : net_(net) {}
 
   std::optional<LayeredNet> lower(Index most, std::string& reason) {
-    if (!read_biases(reason)) return std::nullopt;
+    for (std::size_t k = 1; k < net_.nodes.size(); ++k) {
+      if (!std::ranges::all_of(net_.nodes[k].bias, is_bounded)) {
+        reason = "biases that are not finite";
+        return std::nullopt;
+      }
+    }
     const std::size_t end = net_.nodes.size() - 1;
     std::vector<int> last_use(net_.nodes.size(), 0);
     for (const SdpNode& node : net_.nodes) {
@@ -95,8 +100,13 @@ class Lowering {
         continue;
       }
       for (const SdpNode::Edge& edge : node.edges) place(edge, begin, before, made);
-      std::ranges::copy(biases_[k], made.bias.begin() + begin);
+      std::ranges::copy(node.bias, made.bias.begin() + begin);
       if (last) continue;
+      if (node.origin == nullptr) {  // relu(b - a) of a maximum
+        std::fill_n(made.below.begin() + begin, node.size, 0);
+        std::fill_n(made.slopes.begin() + begin, node.size, Interval{0, 1});
+        continue;
+      }
       const auto* phi = dynamic_cast<const Elementwise*>(node.origin->op.get());
       const double low = slope_on(*phi, {-kInf, -kTiny}), high = slope_on(*phi, {kTiny, kInf});
       const bool kinked = std::isfinite(low) && std::isfinite(high) && crosses_zero(*phi);
@@ -129,40 +139,7 @@ class Lowering {
     }
   }
 
-  // What the values before the functions are when the input and all functions give zero.
-  bool read_biases(std::string& reason) {
-    std::vector<Box> zero;
-    for (const ValueId id : graph_.inputs()) {
-      const Tensor at = Tensor::zeros(ElementType::kFloat64, graph_.value(id).type.shape);
-      zero.push_back({at, at});
-    }
-    ValueBoxes boxes(graph_, zero);
-    for (std::size_t k = 1; k + 1 < net_.nodes.size(); ++k) {
-      if (net_.nodes[k].origin == nullptr) {
-        reason = "a maximum of several entries";
-        return false;
-      }
-      boxes.hold_at_zero(*net_.nodes[k].origin);
-    }
-    biases_.resize(net_.nodes.size());
-    for (std::size_t k = 1; k < net_.nodes.size(); ++k) {
-      const Node* origin = net_.nodes[k].origin;
-      const Box& box = boxes.at(origin != nullptr ? origin->inputs[0] : graph_.outputs()[0]);
-      for (Index i = 0; i < net_.nodes[k].size; ++i) {
-        const Interval bias{box.lower.at(i), box.upper.at(i)};
-        if (!is_bounded(bias)) {
-          reason = "biases that are not finite";
-          return false;
-        }
-        biases_[k].push_back(bias);
-      }
-    }
-    return true;
-  }
-
-  const Graph& graph_;
   const SdpNetwork& net_;
-  std::vector<std::vector<Interval>> biases_;
 };
 
 }  // namespace
@@ -182,9 +159,9 @@ bool LayeredNet::piecewise_linear() const {
 std::optional<LayeredNet> as_layered_net(const Graph& graph, Index most, std::string& reason) {
   ValueBoxes boxes(graph, input_boxes(graph, {}));
   const auto net = read_sdp_network(
-      graph, [&](ValueId id) -> const Box& { return boxes.at(id); }, 60'000, reason);
+      graph, [&](ValueId id) -> const Box& { return boxes.at(id); }, 60'000, reason, true);
   if (!net) return std::nullopt;
-  return Lowering(graph, *net).lower(most, reason);
+  return Lowering(*net).lower(most, reason);
 }
 
 LayeredNet transposed(const LayeredNet& net) {

@@ -22,7 +22,7 @@ struct DenseLayer {
   // Slopes below and above zero; both NaN for a unit of another form. All empty for the last layer.
   std::vector<double> below, above;
   std::vector<Interval> slopes;         // everywhere
-  std::vector<const Elementwise*> phi;  // null for entries that pass through
+  std::vector<const Elementwise*> phi;  // null where the slopes say all
 
   [[nodiscard]] const double* row(Index i) const { return weights.data() + i * in; }
   [[nodiscard]] const double* radius_row(Index i) const {

@@ -47,11 +47,13 @@ inline std::vector<std::vector<double>> values_at(const LayeredNet& net, std::ve
     for (std::size_t i = 0; i < static_cast<std::size_t>(layer.out); ++i) {
       z.push_back(0.5 * (layer.bias[i].lo + layer.bias[i].hi));
       for (std::size_t j = 0; j < x.size(); ++j) z[i] += layer.row(static_cast<Index>(i))[j] * x[j];
+      if (!std::isnan(layer.below[i])) {
+        next.push_back(z[i] * (z[i] > 0 ? layer.above[i] : layer.below[i]));
+        continue;
+      }
       const Tensor at = Tensor::vector(std::vector<double>{z[i]});
       const Box box{at, at};
-      next.push_back(layer.phi[i] == nullptr
-                         ? z[i]
-                         : (*layer.phi[i]->range(std::span(&box, 1)))[0].lower.at(0));
+      next.push_back((*layer.phi[i]->range(std::span(&box, 1)))[0].lower.at(0));
     }
     values.push_back(std::move(z));
     x = std::move(next);

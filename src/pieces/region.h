@@ -2,6 +2,7 @@
 // Where a search takes place: what splits leave of the domain, and which slopes occur there.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -20,6 +21,8 @@ using Path = std::vector<Side>;
 class Region {
  public:
   virtual ~Region() = default;
+  // The same domain, for another thread.
+  [[nodiscard]] virtual std::unique_ptr<Region> clone() const = 0;
 
   struct View {
     bool empty = false;         // proved to have no inner point

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/check.h"
+#include "base/parallel.h"
 #include "base/rounding.h"
 
 namespace lipscope {
@@ -43,38 +45,36 @@ Slopes reversed_if(bool on, Slopes slopes) {
 
 }  // namespace
 
-PieceSearch::PieceSearch(const LayeredNet& net, const Parts& parts, Region& region,
+PieceSearch::PieceSearch(const LayeredNet& net, const Parts& parts, const Region& region,
                          TryPoint try_point, double lower)
-    : net_(net), parts_(parts), region_(region), try_point_(std::move(try_point)), lower_(lower) {
+    : net_(net), parts_(parts), try_point_(std::move(try_point)), lower_(lower) {
   if (parts.transposed) turned_ = transposed(net);
-  bounder_ = make_bounder(turned_ ? *turned_ : net_, parts);
+  workers_.push_back({make_bounder(part_net(), parts), region.clone()});
 }
 
 Slopes PieceSearch::for_part(Slopes slopes) const {
   return reversed_if(parts_.transposed, std::move(slopes));
 }
 
-std::optional<UnitId> PieceSearch::choose(const Slopes& slopes) const {
+std::optional<UnitId> PieceSearch::choose(const Worker& worker, const Slopes& slopes) const {
   std::optional<UnitId> best;
   double most = -1;
   const std::size_t hidden = net_.hidden();
   for (std::size_t k = 0; k < hidden; ++k) {
     for (std::size_t i = 0; i < slopes[k].size(); ++i) {
-      if (slopes[k][i].lo == slopes[k][i].hi || !region_.split_at({k, i})) continue;
-      const double weight = bounder_->weight({parts_.transposed ? hidden - 1 - k : k, i});
+      if (slopes[k][i].lo == slopes[k][i].hi || !worker.region->split_at({k, i})) continue;
+      const double weight = worker.bounder->weight({parts_.transposed ? hidden - 1 - k : k, i});
       if (weight > most) {
         most = weight;
         best = UnitId{k, i};
       }
     }
-    if (best && region_.by_layers()) break;
+    if (best && worker.region->by_layers()) break;
   }
   return best;
 }
 
-void PieceSearch::look_at(const std::vector<double>& point) {
-  const double norm =
-      plain_norm(turned_ ? *turned_ : net_, parts_, for_part(region_.slopes_at(point)));
+void PieceSearch::look_at(const std::vector<double>& point, double norm) {
   constexpr int kPatience = 30;
   const bool more = norm > seen_ * (1 + 1e-9) || disappointed_ < kPatience;
   if (!more || !(norm > lower_ * (1 + 1e-9))) return;
@@ -84,26 +84,41 @@ void PieceSearch::look_at(const std::vector<double>& point) {
   if (lower_ < 0.999 * norm) ++disappointed_;
 }
 
-void PieceSearch::consider(Open open) {
-  Region::View view = region_.look(open.path, open.point);
-  if (view.empty) {
-    tree_.nodes[open.node].empty = std::move(view.proof);
+PieceSearch::Bounded PieceSearch::bounded(Worker& worker, Open open) const {
+  Bounded part;
+  Region::View view = worker.region->look(open.path, open.point);
+  part.empty = view.empty;
+  part.proof = std::move(view.proof);
+  if (!view.empty) {
+    if (!view.point.empty() && view.point != open.point)
+      part.norm_at_point =
+          plain_norm(part_net(), parts_, for_part(worker.region->slopes_at(view.point)));
+    open.point = std::move(view.point);
+    const Slopes slopes = for_part(view.slopes);
+    open.bound = worker.bounder->up(slopes, open.part, enough(), open.state);
+    if (std::isnan(open.bound)) open.bound = kInf;
+    part.multipliers = of_open_units(slopes, worker.bounder->multipliers());
+    if (const auto split = choose(worker, view.slopes)) {
+      part.splits = true;
+      open.split = *split;
+      open.at = *worker.region->split_at(*split);
+    }
+  }
+  part.open = std::move(open);
+  return part;
+}
+
+void PieceSearch::add(Bounded part) {
+  CaseTree::Node& node = tree_.nodes[part.open.node];
+  if (part.empty) {
+    node.empty = std::move(part.proof);
     return;
   }
-  if (!view.point.empty() && view.point != open.point) look_at(view.point);
-  open.point = std::move(view.point);
-  const double enough = std::max(closed_, lower_ * ratio_);
-  const Slopes slopes = for_part(view.slopes);
-  open.bound = bounder_->up(slopes, open.part, enough, open.state);
-  if (std::isnan(open.bound)) open.bound = kInf;
-  tree_.nodes[open.node].multipliers = of_open_units(slopes, bounder_->multipliers());
-  if (open.bound <= enough) return close(open.bound);
-  const auto split = choose(view.slopes);
-  if (!split) return close(open.bound);
-  open.split = *split;
-  open.at = *region_.split_at(*split);
-  bytes_ += size_of(open);
-  open_.push(std::move(open));
+  node.multipliers = std::move(part.multipliers);
+  if (part.norm_at_point > 0) look_at(part.open.point, part.norm_at_point);
+  if (part.open.bound <= enough() || !part.splits) return close(part.open.bound);
+  bytes_ += size_of(part.open);
+  open_.push(std::move(part.open));
 }
 
 double PieceSearch::size_of(const Open& open) {
@@ -121,25 +136,48 @@ bool PieceSearch::full() const {
 void PieceSearch::start() {
   for (Index part = 0; part < parts_.count; ++part) {
     tree_.nodes.emplace_back();
-    consider({.node = tree_.nodes.size() - 1, .part = part});
+    add(bounded(workers_[0], {.node = tree_.nodes.size() - 1, .part = part}));
   }
   for (Index part = 0; part < parts_.count; ++part)
-    tree_.input_weights.push_back(bounder_->input_weights(part));
+    tree_.input_weights.push_back(workers_[0].bounder->input_weights(part));
 }
 
-void PieceSearch::expand(Open open) {
-  ++splits_;
-  tree_.nodes[open.node].split = open.split;
-  tree_.nodes[open.node].at = open.at;
-  tree_.nodes[open.node].multipliers.clear();
-  for (const bool above : {false, true}) {
-    Open child = open;
-    child.path.push_back({open.split, open.at, above});
-    child.node = tree_.nodes.size();
-    tree_.nodes[open.node].children[above ? 1 : 0] = child.node;
-    tree_.nodes.emplace_back();
-    consider(std::move(child));
+// As many as are split at once, whatever the number of threads: the tree does not depend on it.
+void PieceSearch::prepare_workers() {
+  constexpr Index kLarge = 1'000'000;  // weights: copies of those would fill the memory
+  const std::size_t count = net_.size() * parts_.count > kLarge ? 2 : 8;
+  while (workers_.size() < count) {
+    workers_.push_back({make_bounder(part_net(), parts_), workers_[0].region->clone()});
+    for (Index part = 0; part < parts_.count; ++part) {
+      LIPSCOPE_CHECK(workers_.back().bounder->use_input_weights(
+          part, tree_.input_weights[static_cast<std::size_t>(part)]));
+    }
   }
+}
+
+void PieceSearch::split(std::vector<Open> parts) {
+  std::vector<Open> children;
+  for (Open& open : parts) {
+    ++splits_;
+    CaseTree::Node& node = tree_.nodes[open.node];
+    node.split = open.split;
+    node.at = open.at;
+    node.multipliers.clear();
+    node.children = {tree_.nodes.size(), tree_.nodes.size() + 1};
+    for (const bool above : {false, true}) {
+      Open child = open;
+      child.path.push_back({open.split, open.at, above});
+      child.node = tree_.nodes.size();
+      tree_.nodes.emplace_back();
+      children.push_back(std::move(child));
+    }
+  }
+  std::vector<Bounded> found(children.size());
+  parallel_for(std::ssize(children), 1, [&](std::int64_t from, std::int64_t to) {
+    for (auto i = static_cast<std::size_t>(from); i < static_cast<std::size_t>(to); ++i)
+      found[i] = bounded(workers_[i], std::move(children[i]));
+  });
+  for (Bounded& part : found) add(std::move(part));
 }
 
 double PieceSearch::upper() const {
@@ -149,13 +187,17 @@ double PieceSearch::upper() const {
 bool PieceSearch::run(double ratio, const std::function<bool()>& stop) {
   ratio_ = ratio;
   if (tree_.nodes.empty()) start();
-  while (!open_.empty() && open_.top().bound > std::max(closed_, lower_ * ratio_)) {
+  while (!open_.empty() && open_.top().bound > enough()) {
     if (stop()) return true;
     if (full()) return false;
-    Open top = open_.top();
-    open_.pop();
-    bytes_ -= size_of(top);
-    expand(std::move(top));
+    prepare_workers();
+    std::vector<Open> parts;
+    while (!open_.empty() && open_.top().bound > enough() && 2 * parts.size() < workers_.size()) {
+      parts.push_back(open_.top());
+      bytes_ -= size_of(parts.back());
+      open_.pop();
+    }
+    split(std::move(parts));
   }
   return false;
 }

@@ -17,8 +17,8 @@ class PieceSearch {
   // Given a point of the domain where the Jacobian may be large: the best lower bound known.
   using TryPoint = std::function<double(const std::vector<double>&)>;
 
-  // Borrows the network and the region.
-  PieceSearch(const LayeredNet& net, const Parts& parts, Region& region, TryPoint try_point,
+  // Borrows the network.
+  PieceSearch(const LayeredNet& net, const Parts& parts, const Region& region, TryPoint try_point,
               double lower);
 
   // Bounds the roots; then splits until the upper bound is the lower one up to a ratio, nothing is
@@ -43,22 +43,40 @@ class PieceSearch {
     bool operator<(const Open& other) const { return bound < other.bound; }
   };
 
+  // What one thread needs to bound a part.
+  struct Worker {
+    std::unique_ptr<JacobianBounder> bounder;
+    std::unique_ptr<Region> region;
+  };
+  // A part with its bound, before the search knows of it.
+  struct Bounded {
+    Open open;
+    bool empty = false;
+    CaseTree::Empty proof;
+    std::vector<double> multipliers;  // of its open units
+    bool splits = false;
+    double norm_at_point = 0;  // of the Jacobian there; 0 for a point seen before
+  };
+
   [[nodiscard]] static double size_of(const Open& open);
   void start();
-  void expand(Open open);
-  // Bounds a part of the domain; keeps it if there is more to say about it.
-  void consider(Open open);
+  void prepare_workers();
+  [[nodiscard]] Bounded bounded(Worker& worker, Open open) const;
+  // Keeps a part if there is more to say about it.
+  void add(Bounded part);
+  void split(std::vector<Open> parts);
   void close(double bound) { closed_ = std::max(closed_, bound); }
-  void look_at(const std::vector<double>& point);
+  void look_at(const std::vector<double>& point, double norm);
+  [[nodiscard]] double enough() const { return std::max(closed_, lower_ * ratio_); }
   [[nodiscard]] bool full() const;
-  [[nodiscard]] std::optional<UnitId> choose(const Slopes& slopes) const;
+  [[nodiscard]] std::optional<UnitId> choose(const Worker& worker, const Slopes& slopes) const;
   [[nodiscard]] Slopes for_part(Slopes slopes) const;
+  [[nodiscard]] const LayeredNet& part_net() const { return turned_ ? *turned_ : net_; }
 
   const LayeredNet& net_;
   Parts parts_;
   std::optional<LayeredNet> turned_;
-  std::unique_ptr<JacobianBounder> bounder_;
-  Region& region_;
+  std::vector<Worker> workers_;
   TryPoint try_point_;
   double lower_, seen_ = 0, closed_ = 0, ratio_ = 1;
   std::priority_queue<Open> open_;

@@ -140,7 +140,7 @@ double WeightedRows::up(const Slopes& slopes, Index row, double enough, std::vec
   // Where linear bounds are much better they stay so for smaller sets.
   const bool hopeless = turns.size() == 1;
   if (!hopeless && net_.hidden() > 0 && any_open(slopes)) {
-    if (!scaled_.contains(row)) choose_factors(row, slopes);
+    if (!given_ && !scaled_.contains(row)) choose_factors(row, slopes);
     if (const auto found = scaled_.find(row); found != scaled_.end()) {
       last_ = found->second.get();
       if (!turns.empty()) last_->search->load(turns);
@@ -183,6 +183,7 @@ std::vector<double> WeightedRows::input_weights(Index row) const {
 }
 
 bool WeightedRows::use_input_weights(Index row, const std::vector<double>& weights) {
+  given_ = true;
   if (weights.empty()) return true;
   if (std::ssize(weights) != net_.inputs() ||
       std::ranges::any_of(weights, [](double f) { return !(f > 0x1p-500) || !(f < 0x1p500); }))

@@ -43,6 +43,7 @@ class WeightedRows : public JacobianBounder {
   std::map<Index, std::unique_ptr<Scaled>> scaled_;
   Scaled* last_ = nullptr;
   bool by_linear_ = true;
+  bool given_ = false;  // the factors are not to be chosen here
   Multipliers used_, trial_;
 };
 

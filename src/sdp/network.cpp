@@ -35,6 +35,7 @@ std::optional<SdpNetwork> SdpReader::read(std::optional<ValueId> target) {
   const ValueId input = graph_.inputs()[0];
   append(entries(input), {}, {});
   values_[input.index] = {{0, std::nullopt}};
+  set_offset(input, std::vector<Interval>(static_cast<std::size_t>(entries(input)), point(0)));
   const ValueId output = target.value_or(graph_.outputs()[0]);
   const std::vector<bool> made_of = makers(graph_, output);
   for (std::size_t n = 0; n < made_of.size(); ++n) {
@@ -42,6 +43,7 @@ std::optional<SdpNetwork> SdpReader::read(std::optional<ValueId> target) {
   }
   if (net_.nodes.size() == 1) return no("one affine layer: its norm says all");
   append(entries(output), {}, terms_of(output));
+  net_.nodes.back().bias = offset_of(output);
   return std::move(net_);
 }
 
@@ -103,7 +105,46 @@ bool SdpReader::add_affine(const Node& node, bool several) {
     }
     values_[node.outputs[o].index] = std::move(result);
   }
+  set_offsets_behind(node);
   return true;
+}
+
+std::vector<Interval> SdpReader::offset_of(ValueId id) const {
+  if (!biases_) return {};
+  const auto found = offsets_.find(id.index);
+  const Box& box = found != offsets_.end() ? found->second : box_(id);
+  std::vector<Interval> offset;
+  for (Index i = 0; i < box.lower.size(); ++i) offset.push_back({box.lower.at(i), box.upper.at(i)});
+  return offset;
+}
+
+void SdpReader::set_offset(ValueId id, const std::vector<Interval>& offset) {
+  if (!biases_) return;
+  const Shape& shape = graph_.value(id).type.shape;
+  Box box{Tensor::zeros(ElementType::kFloat64, shape), Tensor::zeros(ElementType::kFloat64, shape)};
+  for (std::size_t i = 0; i < offset.size(); ++i) {
+    box.lower.doubles()[i] = offset[i].lo;
+    box.upper.doubles()[i] = offset[i].hi;
+  }
+  offsets_[id.index] = std::move(box);
+}
+
+void SdpReader::set_offsets_behind(const Node& node) {
+  if (!biases_) return;
+  std::vector<Box> in;
+  for (const ValueId id : node.inputs) {
+    const auto found = offsets_.find(id.index);
+    in.push_back(found != offsets_.end() ? found->second : box_(id));
+  }
+  auto range = node.op->range(in);
+  for (std::size_t o = 0; o < node.outputs.size(); ++o) {
+    const ValueId id = node.outputs[o];
+    if (range) {
+      offsets_[id.index] = std::move((*range)[o]);
+    } else {
+      set_offset(id, std::vector<Interval>(static_cast<std::size_t>(entries(id)), {-kInf, kInf}));
+    }
+  }
 }
 
 std::optional<RowMatrix> SdpReader::matrix(const Node& node, std::size_t k, std::size_t o,
@@ -157,7 +198,7 @@ bool SdpReader::add_through(const Node& node, const RowMatrix& map, const SdpTer
 }
 
 void SdpReader::append(Index size, std::vector<Interval> slopes, SdpTerms terms) {
-  SdpNode node{size, {}, std::move(slopes), 0, nullptr};
+  SdpNode node{size, {}, std::move(slopes), {}, 0, nullptr};
   for (SdpTerm& term : terms) {
     const SdpNode& from = net_.nodes[term.node];
     node.edges.push_back({term.node, term.map ? std::move(*term.map) : identity_rows(from.size)});
@@ -183,6 +224,7 @@ bool SdpReader::add_activation(const Node& node, const Elementwise& phi) {
         visit(i, i, slope.lo, slope.hi);
       }
     });
+    set_offsets_behind(node);
     return add_through(node, map, terms_of(node.inputs[0]), values_[result.index]);
   }
   // A range without width would ask for an infinite multiplier; a wider one is as true.
@@ -194,6 +236,8 @@ bool SdpReader::add_activation(const Node& node, const Elementwise& phi) {
   if (!has_room(node, slopes.size())) return false;
   append(entries(result), std::move(slopes), terms_of(node.inputs[0]));
   net_.nodes.back().origin = &node;
+  net_.nodes.back().bias = offset_of(node.inputs[0]);
+  set_offset(result, std::vector<Interval>(static_cast<std::size_t>(entries(result)), point(0)));
   values_[result.index] = {{net_.nodes.size() - 1, std::nullopt}};
   return true;
 }
@@ -206,8 +250,9 @@ Index SdpNetwork::size() const {
 
 std::optional<SdpNetwork> read_sdp_network(const Graph& graph,
                                            const std::function<const Box&(ValueId)>& box,
-                                           Index most, std::string& reason) {
+                                           Index most, std::string& reason, bool biases) {
   SdpReader reader(graph, box, most);
+  if (biases) reader.want_biases();
   std::optional<SdpNetwork> network = reader.read();
   reason = std::move(reader.reason);
   return network;

@@ -23,6 +23,7 @@ struct SdpNode {
   Index size = 0;
   std::vector<Edge> edges;       // from earlier nodes, one each
   std::vector<Interval> slopes;  // one per entry; empty for the input and the output
+  std::vector<Interval> bias;    // of the values; empty unless asked for
   int depth = 0;                 // edges of the longest path from the input
   const Node* origin = nullptr;  // the activation of the graph; null for other nodes
 };
@@ -38,10 +39,11 @@ struct SdpNetwork {
   [[nodiscard]] Index size() const;  // entries of all nodes
 };
 
-// As the graph has it: nothing is left out or scaled. Borrows the graph.
+// As the graph has it: nothing is left out or scaled. With `biases` the values themselves are sums
+// of maps and biases. Borrows the graph.
 [[nodiscard]] std::optional<SdpNetwork> read_sdp_network(
     const Graph& graph, const std::function<const Box&(ValueId)>& box, Index most,
-    std::string& reason);
+    std::string& reason, bool biases = false);
 // Of the map to `target` where it is given, else to the output.
 // Nothing, and `reason` set, for a graph of another form, with an infinite slope or weight, or with
 // more than `most` entries in all. `box` gives the box of a value.

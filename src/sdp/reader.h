@@ -19,6 +19,7 @@ class SdpReader {
  public:
   SdpReader(const Graph& graph, const std::function<const Box&(ValueId)>& box, Index most)
       : graph_(graph), box_(box), most_(most) {}
+  void want_biases() { biases_ = true; }
   [[nodiscard]] std::optional<SdpNetwork> read(std::optional<ValueId> target = {});
   std::string reason;
   // After a refusal: an input, that moves, of the node that did not fit.
@@ -34,7 +35,7 @@ class SdpReader {
   // selection.cpp
   bool add_max_pool(const Node& node, Windows windows);
   bool play_round(const Node& node, Windows& windows, std::vector<Interval>& ranges,
-                  SdpTerms& terms);
+                  SdpTerms& terms, std::vector<Interval>& offsets);
   bool add_max_or_min(const Node& node);
 
   std::optional<SdpNetwork> no(std::string why);
@@ -49,10 +50,16 @@ class SdpReader {
   // result += map * terms.
   bool add_through(const Node& node, const RowMatrix& map, const SdpTerms& terms, SdpTerms& result);
   void append(Index size, std::vector<Interval> slopes, SdpTerms terms);
+  // The value when the input is zero and so is everything behind functions; empty unless wanted.
+  [[nodiscard]] std::vector<Interval> offset_of(ValueId id) const;
+  void set_offset(ValueId id, const std::vector<Interval>& offset);
+  void set_offsets_behind(const Node& node);  // an affine one
 
   const Graph& graph_;
   const std::function<const Box&(ValueId)>& box_;
   Index most_, size_ = 0;
+  bool biases_ = false;
+  std::map<std::uint32_t, Box> offsets_;
   SdpNetwork net_;
   const Node* unfit_ = nullptr;
   std::map<std::uint32_t, SdpTerms> values_;  // of values that depend on the input

@@ -73,7 +73,7 @@ SdpNetwork restricted(const SdpNetwork& network, const EntryFlags& keep) {
   for (std::size_t k = 0; k < network.nodes.size(); ++k) {
     const SdpNode& old = network.nodes[k];
     if (!any(keep[k])) continue;
-    SdpNode node{std::ranges::count(keep[k], true), {}, {}, 0, old.origin};
+    SdpNode node{std::ranges::count(keep[k], true), {}, {}, {}, 0, old.origin};
     for (std::size_t i = 0; i < old.slopes.size(); ++i) {
       if (keep[k][i]) node.slopes.push_back(old.slopes[i]);
     }

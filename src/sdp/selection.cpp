@@ -27,20 +27,26 @@ Interval lead_slopes(const Interval& a, const Interval& b) {
 bool SdpReader::add_max_pool(const Node& node, Windows windows) {
   std::vector<Interval> ranges = ranges_of(node.inputs[0]);
   SdpTerms terms = terms_of(node.inputs[0]);
+  std::vector<Interval> offsets = offset_of(node.inputs[0]);
   const auto open = [](const std::vector<Index>& window) { return window.size() > 1; };
   while (std::ranges::any_of(windows, open)) {
-    if (!play_round(node, windows, ranges, terms)) return false;
+    if (!play_round(node, windows, ranges, terms, offsets)) return false;
   }
   std::vector<Index> winners;
-  for (const std::vector<Index>& window : windows) winners.push_back(window[0]);
+  std::vector<Interval> offset;
+  for (const std::vector<Index>& window : windows) {
+    winners.push_back(window[0]);
+    if (biases_) offset.push_back(offsets[static_cast<std::size_t>(window[0])]);
+  }
+  set_offset(node.outputs[0], offset);
   return add_through(node, selecting(std::ssize(ranges), winners), terms,
                      values_[node.outputs[0].index]);
 }
 
-// Pairs of each window become one entry each; `windows`, `ranges` and `terms` are those of the
-// entries that are left.
+// Pairs of each window become one entry each; `windows`, `ranges`, `terms` and `offsets` are those
+// of the entries that are left.
 bool SdpReader::play_round(const Node& node, Windows& windows, std::vector<Interval>& ranges,
-                           SdpTerms& terms) {
+                           SdpTerms& terms, std::vector<Interval>& offsets) {
   std::vector<Index> a, b;          // old entries that meet
   std::vector<Index> first, meets;  // of each entry that is left; -1: it had no rival
   std::vector<Interval> left, slopes;
@@ -74,6 +80,14 @@ bool SdpReader::play_round(const Node& node, Windows& windows, std::vector<Inter
       !add_through(node, selecting(old, first), terms, result))
     return false;
   append(duels, std::move(slopes), std::move(lead));
+  if (biases_) {
+    const auto offset = [&](Index i) { return offsets[static_cast<std::size_t>(i)]; };
+    for (std::size_t i = 0; i < a.size(); ++i)
+      net_.nodes.back().bias.push_back(offset(b[i]) - offset(a[i]));
+    std::vector<Interval> kept;
+    for (const Index i : first) kept.push_back(offset(i));
+    offsets = std::move(kept);
+  }
   result.push_back({net_.nodes.size() - 1, selecting(duels, meets)});
   terms = std::move(result);
   ranges = std::move(left);
@@ -100,6 +114,8 @@ bool SdpReader::add_max_or_min(const Node& node) {
     const std::vector<Interval> x = ranges_of(a), y = ranges_of(b);
     for (std::size_t i = 0; i < x.size(); ++i) slopes.push_back(lead_slopes(x[i], y[i]));
     append(n, std::move(slopes), std::move(lead));
+    const std::vector<Interval> from = offset_of(a), to = offset_of(b);
+    for (std::size_t i = 0; i < from.size(); ++i) net_.nodes.back().bias.push_back(to[i] - from[i]);
     leads_[key] = net_.nodes.size() - 1;
   }
   const bool max = node.op->name() == "Max";
@@ -107,6 +123,7 @@ bool SdpReader::add_max_or_min(const Node& node) {
   if (!add_through(node, one, terms_of(max ? a : b), terms)) return false;
   if (!add_through(node, max ? one : minus, {{leads_[key], std::nullopt}}, terms)) return false;
   values_[result.index] = std::move(terms);
+  set_offset(result, offset_of(max ? a : b));
   return true;
 }
 
