@@ -12,10 +12,15 @@ namespace lipscope {
 
 BoundedRegion::BoundedRegion(const LayeredNet& net, const Domain& domain)
     : net_(net),
-      bounds_(domain),
       domain_(domain, static_cast<std::size_t>(net.inputs())),
       forward_(net, domain_),
       usable_(domain_.bounded() && forward_.bounded()) {}
+
+BoundedRegion::BoundedRegion(const BoundedRegion& other)
+    : net_(other.net_),
+      domain_(other.domain_),
+      forward_(other.forward_, domain_),
+      usable_(other.usable_) {}
 
 Slopes BoundedRegion::slopes() const {
   Slopes slopes(net_.hidden());

@@ -11,11 +11,13 @@ class BoundedRegion : public Region {
  public:
   // Borrows the network.
   BoundedRegion(const LayeredNet& net, const Domain& domain);
+  BoundedRegion(const BoundedRegion& other);
+  BoundedRegion& operator=(const BoundedRegion&) = delete;
   // The domain is bounded and so are the values on it.
   [[nodiscard]] bool usable() const { return usable_; }
 
   [[nodiscard]] std::unique_ptr<Region> clone() const override {
-    return std::make_unique<BoundedRegion>(net_, bounds_);
+    return std::make_unique<BoundedRegion>(*this);
   }
   [[nodiscard]] View look(const Path& path, const std::vector<double>& known) override;
   [[nodiscard]] View confirm(const Path& path, const CaseTree::Empty& proof) override;
@@ -35,7 +37,6 @@ class BoundedRegion : public Region {
                              const std::vector<double>& weights) const;
 
   const LayeredNet& net_;
-  Domain bounds_;
   DomainSupport domain_;
   ForwardBounds forward_;
   bool usable_ = false;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "base/rounding.h"
 #include "linalg/blas.h"
@@ -35,16 +36,41 @@ double inverse_root_scale(double x) {
 
 EuclideanBound::EuclideanBound(const LayeredNet& net, std::optional<Index> row)
     : net_(net), row_(row) {
-  const Index n = net.inputs();
-  cov_.assign(at(n * n), 0);
-  for (Index i = 0; i < n; ++i) cov_[at(i * (n + 1))] = 1;
-  const DenseLayer& first = net.layers[0];
-  const bool last = net.layers.size() == 1 && row;
-  through_weights(first, last ? *row : 0, last ? 1 : first.out);
-  start_ = cov_;
+  const DenseLayer& layer = net.layers[0];
+  const bool one = net.layers.size() == 1 && row;
+  const Index first = one ? *row : 0, rows = one ? 1 : layer.out, n = layer.in;
+  start_.resize(at(rows * rows));
+  const double* w = layer.row(first);
+  gemm(rows, rows, n, 1.0, {w, n}, {w, n, true}, 0.0, start_.data(), rows);
+  std::vector<double> size, rough;
+  for (Index i = first; i < first + rows; ++i) {
+    const double length = norm2_up(std::span(layer.row(i), at(n)));
+    rough.push_back(layer.radius.empty() ? 0 : norm2_up(std::span(layer.radius_row(i), at(n))));
+    size.push_back(add_up(length, rough.back()));
+  }
+  outweigh_errors(start_, size, rough, gamma_of(n + 8));
 }
 
 // |error_ij| <= g s_i s_j implies that adding n g s_i^2 to the diagonal outweighs it [pieces-2].
+// `rough`: the part of each s_i that radii of weights have.
+void EuclideanBound::outweigh_errors(Matrix& matrix, std::vector<double>& size,
+                                     const std::vector<double>& rough, double rounding) {
+  const auto n = std::ssize(size);
+  double vague = 0;
+  for (std::size_t i = 0; i < size.size(); ++i) {
+    size[i] = add_up(size[i], kMinSubnormal);
+    if (rough[i] > 0) vague = std::max(vague, div_up(rough[i], size[i]));
+  }
+  const double g = add_up(rounding, mul_up(vague, add_up(2, vague)));
+  const double share = mul_up(static_cast<double>(n), g);
+  for (std::size_t i = 0; i < size.size(); ++i) {
+    double& entry = matrix[i * at(n + 1)];
+    entry = add_up(std::max(entry, 0.0), mul_up(share, mul_up(size[i], size[i])));
+    entry = add_up(entry, 0x1p-1000);  // more than underflow can take
+  }
+  mirror(matrix, n);
+}
+
 void EuclideanBound::through_weights(const DenseLayer& layer, Index first, Index rows) {
   const Index p = layer.in;
   product_.resize(at(rows * p));
@@ -52,29 +78,21 @@ void EuclideanBound::through_weights(const DenseLayer& layer, Index first, Index
   const double* w = layer.row(first);
   gemm(rows, p, p, 1.0, {w, p}, {cov_.data(), p}, 0.0, product_.data(), p);
   gemm(rows, rows, p, 1.0, {product_.data(), p}, {w, p, true}, 0.0, next_.data(), rows);
-  std::vector<double> root(at(p)), size(at(rows));
+  std::vector<double> root(at(p)), size(at(rows)), rough(at(rows), 0);
   for (Index j = 0; j < p; ++j) root[at(j)] = sqrt_up(cov_[at(j * (p + 1))]);
   const double sums = 1 + gamma_of(2 * p + 8);
-  double vague = 0;
   for (Index i = 0; i < rows; ++i) {
     const double* row = layer.row(first + i);
     const double* radius = layer.radius_row(first + i);
-    double sum = 0, rough = 0;
+    double sum = 0;
     for (Index j = 0; j < p; ++j) {
       sum += std::fabs(row[j]) * root[at(j)];
-      if (radius != nullptr) rough += radius[j] * root[at(j)];
+      if (radius != nullptr) rough[at(i)] += radius[j] * root[at(j)];
     }
-    size[at(i)] = add_up(mul_up(sum + rough, sums), kMinSubnormal);
-    if (rough > 0) vague = std::max(vague, mul_up(rough, sums) / size[at(i)] * (1 + 0x1p-50));
+    rough[at(i)] = mul_up(rough[at(i)], sums);
+    size[at(i)] = add_up(mul_up(sum, sums), rough[at(i)]);
   }
-  const double g = add_up(gamma_of(2 * p + 8), mul_up(vague, add_up(2, vague)));
-  const double share = mul_up(static_cast<double>(rows), g);
-  for (Index i = 0; i < rows; ++i) {
-    double& entry = next_[at(i * (rows + 1))];
-    entry = add_up(std::max(entry, 0.0), mul_up(share, mul_up(size[at(i)], size[at(i)])));
-    entry = add_up(entry, 0x1p-1000);  // more than underflow can take
-  }
-  mirror(next_, rows);
+  outweigh_errors(next_, size, rough, gamma_of(2 * p + 8));
   std::swap(cov_, next_);
 }
 

@@ -31,6 +31,8 @@ class EuclideanBound {
   bool invert_slack(std::vector<double> multipliers);
   // cov := W cov W' for the rows [first, first + rows) of the layer.
   void through_weights(const DenseLayer& layer, Index first, Index rows);
+  static void outweigh_errors(Matrix& matrix, std::vector<double>& size,
+                              const std::vector<double>& rough, double rounding);
   [[nodiscard]] double top_eigenvalue_up(Index n) const;
 
   const LayeredNet& net_;

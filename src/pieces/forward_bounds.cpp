@@ -56,6 +56,16 @@ ForwardBounds::ForwardBounds(const LayeredNet& net, const DomainSupport& domain)
   }
 }
 
+ForwardBounds::ForwardBounds(const ForwardBounds& other, const DomainSupport& domain)
+    : net_(other.net_),
+      domain_(domain),
+      root_(other.root_),
+      ranges_(other.ranges_),
+      units_(other.units_),
+      reach_(other.reach_),
+      vague_(other.vague_),
+      behind_(other.behind_) {}
+
 bool ForwardBounds::bounded() const {
   return std::ranges::all_of(ranges_, [](const auto& layer) {
     return std::ranges::all_of(layer, [](const Interval& r) { return is_bounded(r); });

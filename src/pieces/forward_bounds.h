@@ -14,6 +14,8 @@ class ForwardBounds {
  public:
   // Borrows both.
   ForwardBounds(const LayeredNet& net, const DomainSupport& domain);
+  // What the other one knows, for an equal domain.
+  ForwardBounds(const ForwardBounds& other, const DomainSupport& domain);
 
   // What the sides of the path leave; false when nothing. Not for two threads at once.
   bool restrict_to(const Path& path);

@@ -142,10 +142,7 @@ void PieceSearch::start() {
     tree_.input_weights.push_back(workers_[0].bounder->input_weights(part));
 }
 
-// As many as are split at once, whatever the number of threads: the tree does not depend on it.
-void PieceSearch::prepare_workers() {
-  constexpr Index kLarge = 1'000'000;  // weights: copies of those would fill the memory
-  const std::size_t count = net_.size() * parts_.count > kLarge ? 2 : 8;
+void PieceSearch::prepare_workers(std::size_t count) {
   while (workers_.size() < count) {
     workers_.push_back({make_bounder(part_net(), parts_), workers_[0].region->clone()});
     for (Index part = 0; part < parts_.count; ++part) {
@@ -190,13 +187,16 @@ bool PieceSearch::run(double ratio, const std::function<bool()>& stop) {
   while (!open_.empty() && open_.top().bound > enough()) {
     if (stop()) return true;
     if (full()) return false;
-    prepare_workers();
+    // As many at once whatever the number of threads: the tree does not depend on it.
+    constexpr Index kLarge = 1'000'000;  // weights: copies of those would fill the memory
+    const std::size_t most = net_.size() * parts_.count > kLarge ? 1 : 4;
     std::vector<Open> parts;
-    while (!open_.empty() && open_.top().bound > enough() && 2 * parts.size() < workers_.size()) {
+    while (!open_.empty() && open_.top().bound > enough() && parts.size() < most) {
       parts.push_back(open_.top());
       bytes_ -= size_of(parts.back());
       open_.pop();
     }
+    prepare_workers(2 * parts.size());
     split(std::move(parts));
   }
   return false;

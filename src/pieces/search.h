@@ -60,7 +60,7 @@ class PieceSearch {
 
   [[nodiscard]] static double size_of(const Open& open);
   void start();
-  void prepare_workers();
+  void prepare_workers(std::size_t count);
   [[nodiscard]] Bounded bounded(Worker& worker, Open open) const;
   // Keeps a part if there is more to say about it.
   void add(Bounded part);
