@@ -134,10 +134,10 @@ void search_pieces(const MethodRun& run, const PieceRun& how) {
   const Parts parts = *parts_of(run.query.norms, net->inputs(), net->outputs());
   const std::chrono::duration<double> left = run.deadline - Clock::now();
   // Where there are many units, searches for lower bounds need time, too.
-  constexpr Index kMany = 60;
+  constexpr Index kMany = 60, kVeryMany = 150;
   Index units = 0;
   for (std::size_t k = 0; k < net->hidden(); ++k) units += net->layers[k].out;
-  const double share = units > kMany ? 0.5 * how.share : how.share;
+  const double share = how.share * (units > kVeryMany ? 0.3 : units > kMany ? 0.5 : 1);
   const double seconds = std::min(how.most_seconds, share * left.count());
   if (root_cost(*net, parts, !run.query.domain.everywhere()) / 5e9 > seconds)
     return run.decline("too large for a bound in the time left; see --time");
@@ -149,7 +149,8 @@ void search_pieces(const MethodRun& run, const PieceRun& how) {
       *net, parts, *region, [&](const std::vector<double>& x) { return prover.try_point(x); },
       run.proved_lower());
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
-  double reported = kInf;
+  const auto start = Clock::now();
+  double reported = kInf, first = kInf;
   const auto report = [&] {
     // Larger by more than sums in another order can change it.
     const double upper = mul_up(search.upper(), 1 + 0x1p-36);
@@ -165,6 +166,11 @@ void search_pieces(const MethodRun& run, const PieceRun& how) {
         search.run(ratio, [&] { return run.should_stop() || Clock::now() > until; });
     report();
     if (!stopped || run.should_stop() || Clock::now() > end) break;
+    // Where three seconds close next to nothing of the gap, minutes will not close much.
+    if (first == kInf) first = search.upper();
+    const std::chrono::duration<double> spent = Clock::now() - start;
+    const double gap = first - run.proved_lower();
+    if (spent.count() > 3 && first - search.upper() < 0.03 * gap) break;
   }
 }
 

@@ -11,7 +11,7 @@ namespace lipscope {
 
 struct PieceRun {
   std::string_view name;      // of the method
-  double share = 0.5;         // of the time left; half of it where units are many
+  double share = 0.5;         // of the time left; less where units are many
   double most_seconds = 1e9;  // and never more
   Index most_weights = 0;     // of the network as dense layers
   // The domain; nothing, and the reason set, where it has no region.

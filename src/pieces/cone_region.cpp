@@ -58,6 +58,8 @@ class SignedSum {
     return signs_[proof_.units[u].layer][proof_.units[u].place];
   }
   Share share_of(UnitId unit, std::ptrdiff_t bottom) const;
+  // The value before the unit is not the same zero for all inputs.
+  [[nodiscard]] bool is_not_zero(UnitId unit) const;
   bool vanishes_above(std::ptrdiff_t bottom);
   void guess_weights();
   bool solve_for(const std::vector<std::size_t>& equations);
@@ -164,6 +166,13 @@ SignedSum::Share SignedSum::share_of(UnitId unit, std::ptrdiff_t bottom) const {
   return share;
 }
 
+bool SignedSum::is_not_zero(UnitId unit) const {
+  std::vector<std::vector<std::ptrdiff_t>> nobody;
+  for (const auto& layer : signs_) nobody.emplace_back(layer.size(), -1);
+  const Share whole = SignedSum(net_, signs_, proof_, nobody).share_of(unit, -1);
+  return std::ranges::any_of(whole.own, [](const Interval& e) { return e.lo > 0 || e.hi < 0; });
+}
+
 void SignedSum::guess_weights() {
   mu_.assign(count_, 0);
   unknown_.clear();
@@ -216,16 +225,20 @@ bool SignedSum::weights_fit(std::ptrdiff_t bottom) const {
     return weight.lo >= 0;
   };
   Interval constant = point(0);
+  bool varies = false;
   for (std::size_t u = 0; u < count_; ++u) {
     if (static_cast<std::ptrdiff_t>(proof_.units[u].layer) < bottom) continue;  // weight 0
     Interval weight = values_[u];
     for (std::size_t d = 0; d < count_; ++d) weight -= shares_[d].through[u] * values_[d];
-    if (!fits(weight * point(sign_of(u)))) return false;
+    weight *= point(sign_of(u));
+    if (!fits(weight)) return false;
+    varies = varies || (weight.lo > 0 && is_not_zero(proof_.units[u]));
     constant += shares_[u].own.back() * values_[u];
   }
   // The equation of t has the slack of t's own weight where t takes part.
   if (proof_.constant && !fits(-constant)) return false;
-  return positive;
+  // Values that are zero everywhere have no sign, and either will do.
+  return positive && (varies || (proof_.constant && constant.hi < 0));
 }
 
 bool SignedSum::vanishes_above(std::ptrdiff_t bottom) {

@@ -236,8 +236,10 @@ double confirmed_bound(const LayeredNet& net, const Parts& parts, Region& region
           !std::isfinite(node.at))
         return kInf;
       if (bounder->inherits()) {
-        const Slopes slopes = reversed_if(parts.transposed, region.confirm(visit.path, {}).slopes);
-        (void)bounder->confirm(slopes, visit.part, {}, visit.state);
+        const Region::View view = region.confirm(visit.path, {});
+        if (view.empty) continue;  // and so are all parts of it
+        (void)bounder->confirm(reversed_if(parts.transposed, view.slopes), visit.part, {},
+                               visit.state);
       }
       for (const bool above : {false, true}) {
         Visit child{node.children[above ? 1 : 0], visit.part, visit.path, visit.state};

@@ -68,6 +68,29 @@ TEST(ExactConstants, LeaveOutPatternsThatDoNotOccur) {
   }
 }
 
+// A unit whose value is zero everywhere has no sign; nothing may be concluded from it.
+TEST(ExactConstants, OfNetworksWithUnitsThatAreAlwaysZero) {
+  GraphMaker m;
+  const ValueId x = m.input({1, 2});
+  const ValueId z =
+      m.add("Gemm", {x, m.weights({2, 3}, {1, 0, 1, 1, 0, -1}), m.weights({3}, {0, 0, 0})});
+  const ValueId h = m.add("Abs", {z});
+  const ValueId g = m.add("Abs", {m.add("MatMul", {h, m.weights({3, 2}, {0, 1, 5, 2, 0, 1})})});
+  const Graph graph = m.finish(m.add("MatMul", {g, m.weights({2, 1}, {3, 1})}));
+  const LayeredNet net = layered(graph);
+  ConeRegion region(net);
+  for (const UnitId dead : {UnitId{0, 1}, UnitId{1, 0}}) {
+    for (const bool above : {false, true}) {
+      const Path path{{{0, 0}, 0, true}, {{0, 1}, 0, true}, {{0, 2}, 0, true}, {dead, 0, above}};
+      const CaseTree::Empty alone{{dead}, {1}, false};
+      EXPECT_FALSE(region.confirm(dead.layer == 0 ? Path{{dead, 0, above}} : path, alone).empty);
+    }
+  }
+  EXPECT_NEAR(upper(solve(graph, "inf", {})), 2, 1e-6);
+  EXPECT_NEAR(lower(solve(graph, "inf", {})), 2, 1e-6);
+  EXPECT_NEAR(upper(solve(graph, "2", box_of({-1, -1}, {2, 1}))), 2, 1e-6);
+}
+
 TEST(ExactConstants, OnBoxesAreThoseOfAllPieces) {
   Rng rng(21);
   const int networks = std::getenv("LIPSCOPE_NETWORKS") != nullptr

@@ -20,7 +20,8 @@ std::optional<Signs> signs_of(const LayeredNet& net, const Path& path) {
   for (const Side& side : path) {
     std::int8_t& sign = signs[side.unit.layer][side.unit.place];
     const std::int8_t wanted = side.above ? 1 : -1;
-    if (side.at != 0 || (sign != 0 && sign != wanted)) return std::nullopt;
+    if (side.at != 0) continue;
+    if (sign != 0 && sign != wanted) return std::nullopt;
     sign = wanted;
   }
   return signs;

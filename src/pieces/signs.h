@@ -13,7 +13,7 @@ namespace lipscope {
 using Signs = std::vector<std::vector<std::int8_t>>;
 
 [[nodiscard]] Signs open_signs(const LayeredNet& net);
-// Nothing for a path that has both sides of a unit, or a split elsewhere than at zero.
+// Splits elsewhere than at zero say nothing. Nothing for a path that has both sides of a unit.
 [[nodiscard]] std::optional<Signs> signs_of(const LayeredNet& net, const Path& path);
 // Of the values at a point, up to rounding.
 [[nodiscard]] Signs signs_at(const LayeredNet& net, const std::vector<double>& point);

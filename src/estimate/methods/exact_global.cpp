@@ -4,15 +4,13 @@
 // Needs      dense, convolutional or residual layers with functions of single entries, small enough
 //            for dense matrices; an input norm of l1, l2 or l-infinity with the output norm
 //            l-infinity (or one output), l1 to l1, l2 or l-infinity, or l2 to l2. Splits units with
-//            one kink at zero (ReLU, LeakyReLU, PReLU, Abs); others get the bound of the root.
-// Gives      upper bound, proved, at any time; exact up to 1e-7 when the search ends. Sets of
-// pieces
-//            that exist nowhere are left out only with a proof. Lower bounds at points inside
-//            pieces, proved.
+//            one kink at zero (ReLU, LeakyReLU, PReLU, Abs, maxima); others get the root's bound.
+// Gives      upper bound, proved, at any time; exact up to 1e-7 when the search ends. Pieces that
+//            exist nowhere are left out only with a proof. Lower bounds at points inside pieces,
+//            proved.
 // Cost       one bound per set of pieces: cubes of the layer sizes. Some dozen units take
 //            milliseconds to minutes; the time grows exponentially with their number. A quick try
-//            first for small networks, then half of the time left, a quarter where units
-//            are many.
+//            first for small networks, then half of the time left, less where units are many.
 // Certifies  the tree of splits, multipliers of its leaves, weights that prove leaves empty.
 // Theory     docs/theory/pieces.md.
 #include "estimate/piece_run.h"

@@ -10,7 +10,7 @@
 // Cost       linear bounds of all layers, one bound of the Jacobian and one small linear program
 //            per part. Twenty to thirty units of both signs take seconds; the time grows
 //            exponentially with their number. A quick try first for small networks, then three
-//            quarters of the time left.
+//            quarters of the time left, less where units are many.
 // Certifies  the tree of splits, multipliers of its leaves, weights that prove leaves empty.
 // Theory     docs/theory/pieces.md.
 #include "estimate/piece_run.h"
