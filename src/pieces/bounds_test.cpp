@@ -336,6 +336,8 @@ TEST(BoundedRegion, HoldsItsPoints) {
     for (int depth = 0; depth < 8; ++depth) {
       const Region::View view = region.look(path, {});
       ASSERT_FALSE(view.empty);
+      // What was looked at before leaves no trace.
+      EXPECT_EQ(BoundedRegion(*net, domain).look(path, {}).slopes, view.slopes);
       for (std::size_t k = 0; k < here.size(); ++k) {
         for (std::size_t i = 0; i < here[k].size(); ++i) {
           EXPECT_GE(here[k][i].lo, view.slopes[k][i].lo - 1e-6);
@@ -359,6 +361,7 @@ TEST(BoundedRegion, HoldsItsPoints) {
       const Region::View denied = again.look(other, {});
       EXPECT_EQ(again.confirm(other, denied.proof).empty, denied.empty);
       empty += denied.empty ? 1 : 0;
+      (void)region.look(other, {});
     }
   }
   EXPECT_GT(splits, 300);

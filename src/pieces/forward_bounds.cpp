@@ -198,8 +198,8 @@ bool ForwardBounds::restrict_to(const Path& path) {
   bool changed = false;  // in an earlier layer: ranges of this one may be smaller
   for (std::size_t k = 0; k < net_.hidden(); ++k) {
     ranges_[k] = root_[k];
+    if (k > 0) set_reach(k);  // an earlier call may have left that of a smaller part
     if (changed) {
-      set_reach(k);
       std::vector<Row> rows;
       for (std::size_t i = 0; i < root_[k].size(); ++i) {
         if (!is_undecided(net_.layers[k], i, root_[k][i])) continue;
