@@ -74,7 +74,7 @@ class Solver {
         patience = first_patience;
         continue;
       }
-      patience = std::max(patience * (dear ? 0.3 : 0.1), 1e-11);
+      patience = std::max(patience * (dear ? 0.3 : 0.09), 1e-11);
     }
     if (!(reached_ < HUGE_VAL)) attempt(false, 0);
   }

@@ -4,37 +4,17 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
 
 #include "base/parallel.h"
 #include "base/rounding.h"
 #include "linalg/blas.h"
+#include "linalg/block_order.h"
 #include "linalg/lapack.h"
 
 namespace lipscope {
 namespace {
 
 using Block = std::vector<double>;
-// For each block column the rows below the diagonal in which the factor may have entries.
-using Pattern = std::vector<std::set<std::size_t>>;
-
-Pattern factor_pattern(const BlockSource& matrix) {
-  const std::size_t n = matrix.sizes().size();
-  Pattern rows(n);
-  for (std::size_t j = 0; j < n; ++j) {
-    for (std::size_t i = j + 1; i < n; ++i) {
-      if (matrix.couples(i, j)) rows[j].insert(i);
-    }
-    // Eliminating j joins the blocks it is coupled to; pairs are remembered in their first member.
-    for (const std::size_t i : rows[j]) {
-      for (const std::size_t other : rows[j]) {
-        if (other > i) rows[i].insert(other);
-      }
-    }
-  }
-  return rows;
-}
-
 bool finite(const Block& entries) {
   double sum = 0;
   for (const double e : entries) sum += e * 0.0;
@@ -52,21 +32,32 @@ bool lower_finite(const Block& entries, Index n) {
 
 int as_int(Index n) { return static_cast<int>(n); }
 
+// Blocks are known by their places in the order.
 class Factorisation {
  public:
-  explicit Factorisation(const BlockSource& matrix)
-      : m_(matrix), sizes_(matrix.sizes()), pattern_(factor_pattern(matrix)) {}
+  explicit Factorisation(const BlockSource& matrix) : m_(matrix), order_(matrix) {
+    for (std::size_t k = 0; k < order_.count(); ++k)
+      sizes_.push_back(matrix.sizes()[order_.node(k)]);
+  }
 
   [[nodiscard]] bool succeeds(const std::function<bool()>& stop) {
-    const bool thin = m_.first_is_diagonal();
-    if (thin && !eliminate_first()) return false;
-    for (std::size_t k = thin ? 1 : 0; k < sizes_.size(); ++k) {
-      if ((stop && stop()) || !eliminate(k)) return false;
+    for (std::size_t k = 0; k < sizes_.size(); ++k) {
+      if (stop && stop()) return false;
+      if (!(order_.thin(k) ? eliminate_thin(k) : eliminate(k))) return false;
     }
     return true;
   }
 
  private:
+  [[nodiscard]] bool coupled(std::size_t i, std::size_t j) const {
+    const auto [low, high] = std::minmax({order_.node(i), order_.node(j)});
+    return m_.couples(high, low);
+  }
+  [[nodiscard]] RowMatrix coupling(std::size_t i, std::size_t j) const {
+    const std::size_t row = order_.node(i), column = order_.node(j);
+    return row > column ? m_.below(row, column) : transposed(m_.below(column, row));
+  }
+
   // Block (i, j) of what is left of the matrix, i >= j.
   Block& left(std::size_t i, std::size_t j) {
     const auto found = blocks_.find({i, j});
@@ -74,12 +65,12 @@ class Factorisation {
     Block& made = blocks_[{i, j}];
     made.assign(static_cast<std::size_t>(sizes_[i] * sizes_[j]), 0);
     if (i == j) {
-      const std::vector<double> diagonal = m_.diagonal(i);
-      m_.add_to_diagonal_block(i, made.data());
+      const std::vector<double> diagonal = m_.diagonal(order_.node(i));
+      m_.add_to_diagonal_block(order_.node(i), made.data());
       for (Index e = 0; e < sizes_[i]; ++e)
         made[static_cast<std::size_t>(e * (sizes_[i] + 1))] = diagonal[static_cast<std::size_t>(e)];
-    } else if (m_.couples(i, j)) {
-      const RowMatrix rows = m_.below(i, j);
+    } else if (coupled(i, j)) {
+      const RowMatrix rows = coupling(i, j);
       for (Index r = 0; r < rows.rows; ++r) {
         rows.for_row(r, [&](Index c, std::size_t at) {
           made[static_cast<std::size_t>(r * sizes_[j] + c)] = rows.weights[at];
@@ -89,16 +80,16 @@ class Factorisation {
     return made;
   }
 
-  // For a diagonal block: the rows of its neighbours stay as sparse as they are.
-  bool eliminate_first() {
-    std::vector<double> root = m_.diagonal(0);
+  // The rows of its neighbours stay as sparse as they are.
+  bool eliminate_thin(std::size_t k) {
+    std::vector<double> root = m_.diagonal(order_.node(k));
     for (double& e : root) {
       e = std::sqrt(e);
       if (!(e > 0) || !std::isfinite(e)) return false;
     }
     std::map<std::size_t, RowMatrix> below;
-    for (const std::size_t i : pattern_[0]) {
-      RowMatrix rows = m_.below(i, 0);
+    for (const std::size_t i : order_.below(k)) {
+      RowMatrix rows = coupling(i, k);
       for (Index r = 0; r < rows.rows; ++r) {
         rows.for_row(r, [&](Index c, std::size_t at) {
           rows.weights[at] /= root[static_cast<std::size_t>(c)];
@@ -156,69 +147,46 @@ class Factorisation {
     for (Index i = 0; i < n; ++i) {
       if (!(d[static_cast<std::size_t>(i * (n + 1))] > 0)) return false;
     }
-    for (const std::size_t i : pattern_[k]) {
+    for (const std::size_t i : order_.below(k)) {
       Block& b = left(i, k);
       if (!finite(b)) return false;
       cblas_dtrsm(CblasRowMajor, CblasRight, CblasLower, CblasTrans, CblasNonUnit,
                   as_int(sizes_[i]), size, 1.0, d.data(), size, b.data(), size);
       if (!finite(b)) return false;
     }
-    for (const std::size_t i : pattern_[k]) {
-      for (const std::size_t j : pattern_[k]) {
+    for (const std::size_t i : order_.below(k)) {
+      for (const std::size_t j : order_.below(k)) {
         if (j > i) continue;
         Block& target = left(i, j);
         subtract(target.data(), left(i, k).data(), sizes_[i], left(j, k).data(), sizes_[j], n,
                  i == j);
       }
     }
-    for (const std::size_t i : pattern_[k]) blocks_.erase({i, k});
+    for (const std::size_t i : order_.below(k)) blocks_.erase({i, k});
     blocks_.erase({k, k});
     return true;
   }
 
   const BlockSource& m_;
-  const std::vector<Index>& sizes_;
-  Pattern pattern_;
+  BlockOrder order_;
+  std::vector<Index> sizes_;
   std::map<std::pair<std::size_t, std::size_t>, Block> blocks_;
 };
 
 }  // namespace
 
 double widest_row(const BlockSource& matrix) {
-  const Pattern pattern = factor_pattern(matrix);
-  std::vector<double> width(pattern.size());
-  for (std::size_t j = 0; j < pattern.size(); ++j) {
-    const auto size = static_cast<double>(matrix.sizes()[j]);
+  const BlockOrder order(matrix);
+  std::vector<double> width(order.count());
+  for (std::size_t j = 0; j < order.count(); ++j) {
+    const auto size = static_cast<double>(matrix.sizes()[order.node(j)]);
     width[j] += size;
-    for (const std::size_t i : pattern[j]) width[i] += size;
+    for (const std::size_t i : order.below(j)) width[i] += size;
   }
   return *std::ranges::max_element(width);
 }
 
-BlockCost block_cost(const BlockSource& matrix) {
-  const Pattern pattern = factor_pattern(matrix);
-  const auto size = [&](std::size_t k) { return static_cast<double>(matrix.sizes()[k]); };
-  BlockCost cost;
-  std::set<std::pair<std::size_t, std::size_t>> live;
-  for (std::size_t k = matrix.first_is_diagonal() ? 1 : 0; k < pattern.size(); ++k) {
-    live.insert({k, k});
-    cost.operations += size(k) * size(k) * size(k) / 6;
-    for (const std::size_t i : pattern[k]) {
-      live.insert({i, k});
-      cost.operations += size(i) * size(k) * size(k) / 2;
-      for (const std::size_t j : pattern[k]) {
-        if (j > i) continue;
-        live.insert({i, j});
-        cost.operations += size(i) * size(j) * size(k) * (i == j ? 0.5 : 1);
-      }
-    }
-    double held = 0;
-    for (const auto& [i, j] : live) held += size(i) * size(j);
-    cost.doubles = std::max(cost.doubles, held);
-    std::erase_if(live, [&](const auto& block) { return block.second == k; });
-  }
-  return cost;
-}
+BlockCost block_cost(const BlockSource& matrix) { return BlockOrder(matrix).cost(); }
 
 double block_definite_deficit_up(const BlockSource& matrix, const std::function<bool()>& stop) {
   double trace = 0, order = 0;

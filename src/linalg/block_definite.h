@@ -17,8 +17,10 @@ class BlockSource {
   [[nodiscard]] virtual bool couples(std::size_t i, std::size_t j) const = 0;
   // Block (i, j) with i > j and couples(i, j): sizes[i] rows, sizes[j] columns.
   [[nodiscard]] virtual RowMatrix below(std::size_t i, std::size_t j) const = 0;
-  // Whether block (0, 0) is diagonal: that keeps the first step sparse.
-  [[nodiscard]] virtual bool first_is_diagonal() const = 0;
+  // How many entries of block (i, j) with i > j and couples(i, j) may not be zero.
+  [[nodiscard]] virtual double entries(std::size_t i, std::size_t j) const = 0;
+  // Whether block (k, k) is diagonal: eliminated first, it keeps its couplings sparse.
+  [[nodiscard]] virtual bool is_diagonal(std::size_t k) const = 0;
   // The diagonal of block (k, k).
   [[nodiscard]] virtual std::vector<double> diagonal(std::size_t k) const = 0;
   // Adds the other entries of block (k, k), row-major with sizes[k]^2 entries; of these the lower

@@ -2,6 +2,7 @@
 #include "sdp/lmi.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "base/rounding.h"
@@ -53,7 +54,12 @@ class Form final : public BlockSource {
   bool couples(std::size_t i, std::size_t j) const override {
     return has_edge(i, j) || meets(i, j) != nullptr;
   }
-  bool first_is_diagonal() const override { return meets(0, 0) == nullptr; }
+  double entries(std::size_t i, std::size_t j) const override {
+    if (meets(i, j) != nullptr)
+      return static_cast<double>(sizes_[i]) * static_cast<double>(sizes_[j]);
+    return static_cast<double>(edge(i, j).map.weights.size());
+  }
+  bool is_diagonal(std::size_t k) const override { return meets(k, k) == nullptr; }
   std::vector<double> diagonal(std::size_t k) const override { return diagonal_[k]; }
 
   RowMatrix below(std::size_t i, std::size_t j) const override {
@@ -211,8 +217,12 @@ class Form final : public BlockSource {
     }
   }
 
+  // Sums of numbers that are not negative, added as they come and raised at the end.
   void charge_coupling(std::size_t k, const SdpNode::Edge& e, double gamma) {
     const bool output = !inner(k);
+    const auto cols = static_cast<std::size_t>(e.map.cols);
+    const Vector& unit = unit_[e.from];
+    Vector down(cols, 0.0);  // of each column, without its unit
     for (Index r = 0; r < e.map.rows; ++r) {
       const auto row = static_cast<std::size_t>(r);
       double factor = unit_[k][row];
@@ -221,19 +231,54 @@ class Form final : public BlockSource {
         factor = mul_up(factor,
                         mul_up(multiplier(k, row), magnitude(point(slope.lo) + point(slope.hi))));
       }
-      double across = 0;
-      e.map.for_row(r, [&](Index c, std::size_t at) {
-        const double radius = e.map.radius_at(at);
-        const double size = add_up(std::fabs(e.map.weights[at]), radius);
-        if (size == 0) return;
-        const double off = mul_up(mul_up(add_up(mul_up(gamma, size), radius), factor),
-                                  unit_[e.from][static_cast<std::size_t>(c)]);
-        across = add_up(across, off);
-        double& other = error_[e.from][static_cast<std::size_t>(c)];
-        other = add_up(other, off);
-      });
-      error_[k][row] = add_up(error_[k][row], across);
+      const double across = add_row_errors(e.map, r, gamma, factor, unit, down);
+      error_[k][row] = add_up(error_[k][row], mul_up(factor, raised(across, cols)));
     }
+    for (std::size_t c = 0; c < cols; ++c) {
+      const double sum = raised(down[c], static_cast<std::size_t>(e.map.rows));
+      error_[e.from][c] = add_up(error_[e.from][c], mul_up(unit[c], sum));
+    }
+  }
+
+  // At least the exact sum of n products of two numbers, added in any order, each of which came out
+  // of at most three roundings.
+  static double raised(double sum, std::size_t n) {
+    return add_up(mul_up(sum, add_up(1, gamma_up(n + 4))),
+                  mul_up(static_cast<double>(n), kMinSubnormal));
+  }
+
+  // For the errors gamma |w| + radius of a row's weights: adds factor times each to `down`, returns
+  // their sum with units.
+  static double add_row_errors(const RowMatrix& map, Index r, double gamma, double factor,
+                               const Vector& unit, Vector& down) {
+    constexpr double kLost = 0x1p-1000;  // more than gamma |w| loses when it is below all normals
+    if (!map.dense()) {
+      double across = 0;
+      map.for_row(r, [&](Index c, std::size_t at) {
+        const double error = gamma * std::fabs(map.weights[at]) + map.radius_at(at) + kLost;
+        across += error * unit[static_cast<std::size_t>(c)];
+        down[static_cast<std::size_t>(c)] += error * factor;
+      });
+      return across;
+    }
+    constexpr std::size_t kLanes = 8;
+    const std::size_t n = unit.size();
+    const double* weights = map.weights.data() + map.row_begin(r);
+    const double* radius = map.radius.empty() ? nullptr : map.radius.data() + map.row_begin(r);
+    std::array<double, kLanes> across{};
+    const auto add = [&](std::size_t c, std::size_t lane) {
+      const double error = gamma * std::fabs(weights[c]) + (radius ? radius[c] : 0.0) + kLost;
+      across[lane] += error * unit[c];
+      down[c] += error * factor;
+    };
+    std::size_t c = 0;
+    for (; c + kLanes <= n; c += kLanes) {
+      for (std::size_t lane = 0; lane < kLanes; ++lane) add(c + lane, lane);
+    }
+    for (; c < n; ++c) add(c, 0);
+    double sum = 0;
+    for (const double part : across) sum += part;
+    return sum;
   }
 
   // |A_i'DA_j - computed| <= gamma (|A_i| + R_i)'|D|(|A_j| + R_j) + R_i'|D|(|A_j| + R_j)
