@@ -78,12 +78,13 @@ struct GainClaim {
   double value = 0;
 };
 
-// Multipliers that prove the semidefinite bound [global-1] of the map to a value; the gains beside
-// it lead from there to the output.
+// Multipliers that prove the semidefinite bound [global-1] of the map from one value to another.
+// Unless that is the whole network, gains beside it lead through the rest.
 struct ChainProof {
   double rho = 0;
   std::vector<std::vector<double>> multipliers;  // by activation, by entry
-  std::string at = {};                           // name of the value; empty: the output
+  std::string from = {}, at = {};                // names; empty: the input, the output
+  [[nodiscard]] bool whole() const { return from.empty() && at.empty(); }
 };
 
 // A unit of a network read as a chain of layers: its layer and its place there.
@@ -119,7 +120,7 @@ struct CaseTree {
 struct Evidence {
   std::optional<Witness> witness = {};
   std::vector<GainClaim> gains = {};
-  std::optional<ChainProof> chain = {};
+  std::vector<ChainProof> chains = {};
   std::string computed = {};  // name of a bound that follows from the network alone
   std::shared_ptr<const CaseTree> cases = {};
   std::optional<double> gap = {};  // relative distance to the best the method could do
@@ -140,10 +141,10 @@ struct MethodReport {
 struct Answer {
   Bracket bracket;
   Outcome outcome = Outcome::kFinished;
-  std::optional<Witness> witness;   // of the best proved lower bound
-  std::vector<GainClaim> gains;     // of the best proved upper bound,
-  std::optional<ChainProof> chain;  // its multipliers, or
-  std::string computed;             // the name under which the checker computes it, or
+  std::optional<Witness> witness;  // of the best proved lower bound
+  std::vector<GainClaim> gains;    // of the best proved upper bound,
+  std::vector<ChainProof> chains;  // its multipliers, or
+  std::string computed;            // the name under which the checker computes it, or
   std::shared_ptr<const CaseTree> cases;
   std::string no_bound;  // where and why there is no finite upper bound
   std::vector<MethodReport> methods;

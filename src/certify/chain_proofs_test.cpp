@@ -147,5 +147,83 @@ TEST(PrefixProof, IsRejectedWhenAPartIsFalse) {
   EXPECT_FALSE(check_resealed_chain(model, changed).valid);
 }
 
+// (|x|, -|x|), a softmax, then y -> (|y_0 - y_1|, |y_0 - y_1|).
+OnnxModel model_around_a_softmax() {
+  ModelWriter w;
+  w.input("x", {-1, 1});
+  w.weight("A", {1, 2}, {1, -1});
+  w.weight("B", {2, 2}, {1, -1, 1, -1});
+  w.weight("C", {2, 2}, {1, -1, -1, 1});
+  w.weight("D", {2, 2}, {1, 1, 1, 1});
+  w.node("MatMul", {"x", "A"}, {"u"}, "first");
+  w.node("Relu", {"u"}, {"v"}, "relu");
+  w.node("MatMul", {"v", "B"}, {"w"}, "second");
+  w.node("Softmax", {"w"}, {"s"}, "softmax");
+  w.node("MatMul", {"s", "C"}, {"p"}, "third");
+  w.node("Relu", {"p"}, {"q"}, "another");
+  w.node("MatMul", {"q", "D"}, {"y"}, "last");
+  w.output("y");
+  return w.read();
+}
+
+TEST(SegmentProof, IsExactWhereThePartsAre) {
+  const OnnxModel model = model_around_a_softmax();
+  const Json certificate = certificate_of(model, "lipsdp", "2");
+  ASSERT_GE(certificate["proof"].size(), 3U);
+  EXPECT_FALSE(certificate["proof"][0].contains("from"));
+  EXPECT_EQ(certificate["proof"][0]["at"], "w");
+  EXPECT_EQ(certificate["proof"][1]["from"], "s");
+  EXPECT_EQ(certificate["proof"][1]["at"], "y");
+  EXPECT_EQ(certificate["proof"][2]["kind"], "composition");
+  const double product = std::sqrt(2.0) * 0.5 * 2;
+  EXPECT_GE(certificate["claim"]["upper"]["value"].get<double>(), product);
+  EXPECT_LE(certificate["claim"]["upper"]["value"].get<double>(), product * 1.001);
+  const CheckResult result = check_resealed_chain(model, certificate);
+  EXPECT_TRUE(result.valid) << result.reason;
+}
+
+TEST(SegmentProof, IsRejectedWhenAPartIsFalse) {
+  const OnnxModel model = model_around_a_softmax();
+  const Json good = certificate_of(model, "lipsdp", "2");
+  for (const std::size_t part : {0U, 1U}) {
+    Json changed = good;
+    changed["proof"][part]["rho"] = 0.9 * good["proof"][part]["rho"].get<double>();
+    EXPECT_FALSE(check_resealed_chain(model, changed).valid) << part;
+    changed = good;
+    changed["proof"].erase(part);
+    EXPECT_FALSE(check_resealed_chain(model, changed).valid) << part;
+  }
+  for (const char* from : {"u", "v", "w", "p", "q", "y", "A", "nothing"}) {
+    Json changed = good;
+    changed["proof"][1]["from"] = from;
+    EXPECT_FALSE(check_resealed_chain(model, changed).valid) << from;
+  }
+  Json changed = good;
+  changed["proof"][1].erase("from");
+  EXPECT_FALSE(check_resealed_chain(model, changed).valid);
+}
+
+// A part from a value that another way leads around would leave that way out.
+TEST(SegmentProof, IsRejectedWhereAnotherWayLeadsAround) {
+  ModelWriter w;
+  w.input("x", {-1, 2});
+  w.weight("A", {2, 2}, {1, 0.5, -1, 2});
+  w.weight("B", {2, 2}, {1, 0, 0.5, 1});
+  w.node("MatMul", {"x", "A"}, {"a"}, "first");
+  w.node("Relu", {"a"}, {"b"}, "relu");
+  w.node("MatMul", {"b", "B"}, {"c"}, "second");
+  w.node("Add", {"c", "x"}, {"y"}, "sum");
+  w.output("y");
+  const OnnxModel model = w.read();
+  const Json good = certificate_of(model, "lipsdp", "2");
+  EXPECT_FALSE(good["proof"][0].contains("at"));
+  EXPECT_TRUE(check_resealed_chain(model, good).valid);
+  Json changed = good;
+  changed["proof"][0]["from"] = "a";
+  const CheckResult result = check_resealed_chain(model, changed);
+  EXPECT_FALSE(result.valid);
+  EXPECT_NE(result.reason.find("alone"), std::string::npos) << result.reason;
+}
+
 }  // namespace
 }  // namespace lipscope

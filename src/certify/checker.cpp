@@ -51,7 +51,7 @@ class Checker {
       claimed_[{gain.node, gain.input, gain.norms.in.p(), gain.norms.out.p()}] = gain.value;
     }
     boxes_ = ranges(domain_boxes());
-    if (parts_.chain) return check_chain();
+    if (!parts_.chains.empty()) return check_chains();
     if (!parts_.computed.empty()) return check_computed();
     if (parts_.cases) return check_cases();
     const double composed = compose();
@@ -60,21 +60,23 @@ class Checker {
     }
   }
 
-  void check_chain() {
-    const ChainProof& chain = *parts_.chain;
+  void check_chains() {
     const NormPair& norms = parts_.statement.norms;
-    const ValueId end = chain.at.empty() ? graph_.outputs()[0] : value_named(chain.at);
-    const bool scalar = element_count(graph_.value(end).type.shape) == 1;
-    if (norms.in != Norm(2) || (chain.at.empty() && norms.out != Norm(2) && !scalar))
-      reject("multipliers prove constants from l2 to l2 only");
-    const SdpNetwork network = network_of_graph(end);
-    if (!proves(network, chain.multipliers, chain.rho))
-      reject("the multipliers do not prove rho = {}", chain.rho);
-    double proved = constant_up(network, chain.rho);
-    if (!chain.at.empty()) {
-      known_ = {end, proved};
-      proved = compose();
+    const ValueId output = graph_.outputs()[0];
+    const bool scalar = element_count(graph_.value(output).type.shape) == 1;
+    double proved = kInf;
+    for (const ChainProof& chain : parts_.chains) {
+      if (norms.in != Norm(2) || (chain.whole() && norms.out != Norm(2) && !scalar))
+        reject("multipliers prove constants from l2 to l2 only");
+      const ValueId from = chain.from.empty() ? graph_.inputs()[0] : value_named(chain.from);
+      const ValueId to = chain.at.empty() ? output : value_named(chain.at);
+      const SdpNetwork network = network_of_graph(from, to);
+      if (!proves(network, chain.multipliers, chain.rho))
+        reject("the multipliers do not prove rho = {}", chain.rho);
+      known_.push_back({from, to, constant_up(network, chain.rho)});
+      if (chain.whole()) proved = known_.back().constant;
     }
+    if (std::isinf(proved)) proved = compose();
     if (!(proved <= *parts_.upper))
       reject("rho gives {}, above the claimed upper bound {}", proved, *parts_.upper);
   }
@@ -82,7 +84,7 @@ class Checker {
   void check_computed() const {
     const NetworkBound* bound = find_network_bound(parts_.computed);
     if (bound == nullptr) reject("there is no bound '{}'", parts_.computed);
-    const SdpNetwork network = network_of_graph(graph_.outputs()[0]);
+    const SdpNetwork network = network_of_graph(graph_.inputs()[0], graph_.outputs()[0]);
     const NormPair& norms = parts_.statement.norms;
     if (const std::string reason = bound->unsupported(network, norms); !reason.empty())
       reject("{}: {}", parts_.computed, reason);
@@ -153,11 +155,12 @@ class Checker {
     reject("there is no value '{}'", name);
   }
 
-  SdpNetwork network_of_graph(ValueId end) const {
+  SdpNetwork network_of_graph(ValueId from, ValueId to) const {
     constexpr Index kMost = 60'000;
     std::string reason;
-    auto network = as_sdp_network(
-        graph_, [&](ValueId id) -> const Box& { return boxes_[id.index]; }, kMost, reason, end);
+    auto network =
+        as_sdp_network(graph_, [&](ValueId id) -> const Box& { return boxes_[id.index]; }, kMost,
+                       reason, {from, to});
     if (!network) reject("a proof for another kind of network: {}", reason);
     return *std::move(network);
   }
@@ -294,9 +297,11 @@ class Checker {
       in[node.outputs[0].index] = disjoint ? pnorm_up(in_parts, in_norm.p()) : sum_up(in_parts);
       out[node.outputs[0].index] = disjoint ? pnorm_up(out_parts, out_norm.p()) : sum_up(out_parts);
       for (const ValueId id : node.outputs) {
-        if (!known_ || known_->first != id) continue;
-        in[id.index] = std::min(in[id.index], known_->second);
-        if (in_norm == out_norm) out[id.index] = in[id.index];
+        for (const KnownPart& known : known_) {
+          if (known.to != id) continue;
+          in[id.index] = std::min(in[id.index], gain_mul_up(known.constant, in[known.from.index]));
+          if (in_norm == out_norm) out[id.index] = in[id.index];
+        }
       }
     }
     return out[graph_.outputs()[0].index];
@@ -349,7 +354,12 @@ class Checker {
   const Graph& graph_;
   const CertificateParts& parts_;
   std::map<Key, double> claimed_;
-  std::optional<std::pair<ValueId, double>> known_;  // a constant in the input norm
+  // Constants in the input norm that hold otherwise.
+  struct KnownPart {
+    ValueId from, to;
+    double constant;
+  };
+  std::vector<KnownPart> known_;
   Boxes boxes_;
 };
 

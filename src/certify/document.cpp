@@ -130,11 +130,11 @@ CertificateParts read_certificate(const Json& document) try {
                                number(gain.at("value"))});
       }
     } else if (kind == "lipsdp") {
-      parts.chain.emplace();
-      parts.chain->rho = number(step.at("rho"));
-      for (const Json& list : step.at("multipliers"))
-        parts.chain->multipliers.push_back(numbers(list));
-      if (step.contains("at")) parts.chain->at = step["at"].get<std::string>();
+      ChainProof& chain = parts.chains.emplace_back();
+      chain.rho = number(step.at("rho"));
+      for (const Json& list : step.at("multipliers")) chain.multipliers.push_back(numbers(list));
+      if (step.contains("from")) chain.from = step["from"].get<std::string>();
+      if (step.contains("at")) chain.at = step["at"].get<std::string>();
     } else if (kind == "network") {
       parts.computed = step.at("bound").get<std::string>();
     } else if (kind == "cases") {
@@ -162,18 +162,20 @@ std::string write_certificate(const Statement& statement, const Answer& answer) 
     return Json{{"value", b.value}, {"guarantee", to_string(b.guarantee)}, {"method", b.method}};
   };
   Json proof = Json::array();
-  if (answer.chain) {
-    proof.push_back({{"kind", "lipsdp"},
-                     {"rho", answer.chain->rho},
-                     {"multipliers", answer.chain->multipliers}});
-    if (!answer.chain->at.empty()) proof.back()["at"] = answer.chain->at;
-  } else if (!answer.computed.empty()) {
+  bool composed = answer.computed.empty() && !answer.cases;
+  for (const ChainProof& chain : answer.chains) {
+    proof.push_back({{"kind", "lipsdp"}, {"rho", chain.rho}, {"multipliers", chain.multipliers}});
+    if (!chain.from.empty()) proof.back()["from"] = chain.from;
+    if (!chain.at.empty()) proof.back()["at"] = chain.at;
+    composed = !chain.whole();
+  }
+  if (!answer.computed.empty()) {
     proof.push_back({{"kind", "network"}, {"bound", answer.computed}});
   } else if (answer.cases) {
     proof.push_back(cases_to_json(*answer.cases));
     proof.back()["kind"] = "cases";
   }
-  if (answer.computed.empty() && !answer.cases && (!answer.chain || !answer.chain->at.empty())) {
+  if (composed) {
     Json gains = Json::array();
     for (const GainClaim& gain : answer.gains) {
       gains.push_back({{"node", gain.node},

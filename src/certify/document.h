@@ -14,7 +14,7 @@ struct CertificateParts {
   Statement statement;
   std::optional<double> lower, upper;
   std::vector<GainClaim> gains;
-  std::optional<ChainProof> chain;
+  std::vector<ChainProof> chains;
   std::string computed;
   std::optional<CaseTree> cases;
   std::optional<Witness> witness;

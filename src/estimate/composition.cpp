@@ -23,7 +23,7 @@ struct Constants {
 class ForwardPass {
  public:
   ForwardPass(const Graph& graph, const NormPair& norms, const GainSource& gain,
-              const KnownConstant* known)
+              const std::vector<KnownConstant>& known)
       : graph_(graph),
         norms_(norms),
         gain_(gain),
@@ -107,9 +107,11 @@ class ForwardPass {
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
       Constants& made = constants_[node.outputs[i].index];
       made = i == 0 ? total : Constants{kInf, kInf};
-      if (known_ == nullptr || known_->value != node.outputs[i]) continue;
-      made.in = std::min(made.in, known_->constant);
-      if (norms_.in == norms_.out) made.out = made.in;
+      for (const KnownConstant& known : known_) {
+        if (known.to != node.outputs[i]) continue;
+        made.in = std::min(made.in, gain_mul_up(known.constant, constants_[known.from.index].in));
+        if (norms_.in == norms_.out) made.out = made.in;
+      }
     }
   }
 
@@ -128,7 +130,7 @@ class ForwardPass {
   const Graph& graph_;
   NormPair norms_;
   const GainSource& gain_;
-  const KnownConstant* known_;
+  const std::vector<KnownConstant>& known_;
   std::vector<Constants> constants_;
   Composition result_;
 };
@@ -136,12 +138,12 @@ class ForwardPass {
 }  // namespace
 
 Composition compose(const Graph& graph, const NormPair& norms, const GainSource& gain) {
-  return ForwardPass(graph, norms, gain, nullptr).run();
+  return compose_with({}, graph, norms, gain);
 }
 
-Composition compose_from(const KnownConstant& known, const Graph& graph, const NormPair& norms,
-                         const GainSource& gain) {
-  return ForwardPass(graph, norms, gain, &known).run();
+Composition compose_with(const std::vector<KnownConstant>& known, const Graph& graph,
+                         const NormPair& norms, const GainSource& gain) {
+  return ForwardPass(graph, norms, gain, known).run();
 }
 
 GainSource operator_gains(const Graph& graph, const Domain& domain,

@@ -26,12 +26,13 @@ struct Composition {
 // output norm where they move disjoint entries.
 [[nodiscard]] Composition compose(const Graph& graph, const NormPair& norms,
                                   const GainSource& gain);
-// The same with a constant of one value known otherwise, in the input norm.
+// The same with constants of some maps from one value to a later one known otherwise, in the input
+// norm.
 struct KnownConstant {
-  ValueId value;
+  ValueId from, to;
   double constant;
 };
-[[nodiscard]] Composition compose_from(const KnownConstant& known, const Graph& graph,
+[[nodiscard]] Composition compose_with(const std::vector<KnownConstant>& known, const Graph& graph,
                                        const NormPair& norms, const GainSource& gain);
 
 // Gains asked of the operators, over the boxes that interval propagation finds for the domain.

@@ -141,7 +141,7 @@ class Plan {
     const auto held = bracket.upper(Guarantee::kProved);
     if (proved && (!held || bound.value < held->value)) {
       answer_.gains = std::move(evidence.gains);
-      answer_.chain = std::move(evidence.chain);
+      answer_.chains = std::move(evidence.chains);
       answer_.computed = std::move(evidence.computed);
       answer_.cases = std::move(evidence.cases);
     }

@@ -16,32 +16,42 @@ namespace lipscope {
 
 namespace {
 
-// Nodes the value is made of.
-std::vector<bool> makers(const Graph& graph, ValueId value) {
-  std::vector<bool> needed(graph.values().size()), made_of(graph.nodes().size());
+// Nodes a value is made of, when `from` is given.
+struct Makers {
+  std::vector<bool> nodes;
+  bool others = false;  // whether there is a way around `from`
+};
+
+Makers makers(const Graph& graph, ValueId value, ValueId from) {
+  std::vector<bool> needed(graph.values().size());
+  Makers found{std::vector<bool>(graph.nodes().size()), false};
   needed[value.index] = true;
   for (std::size_t n = graph.nodes().size(); n-- > 0;) {
     const Node& node = graph.nodes()[n];
-    made_of[n] = std::ranges::any_of(node.outputs, [&](ValueId id) { return needed[id.index]; });
-    for (const ValueId id : node.inputs) needed[id.index] = needed[id.index] || made_of[n];
+    found.nodes[n] = std::ranges::any_of(
+        node.outputs, [&](ValueId id) { return needed[id.index] && id != from; });
+    for (const ValueId id : node.inputs) needed[id.index] = needed[id.index] || found.nodes[n];
   }
-  return made_of;
+  for (const ValueId id : graph.inputs())
+    found.others = found.others || (needed[id.index] && id != from);
+  return found;
 }
 
 }  // namespace
 
-std::optional<SdpNetwork> SdpReader::read(std::optional<ValueId> target) {
-  if (graph_.inputs().size() != 1) return no("several inputs");
-  const ValueId input = graph_.inputs()[0];
+std::optional<SdpNetwork> SdpReader::read(const SdpPart& part) {
+  if (!part.from && graph_.inputs().size() != 1) return no("several inputs");
+  const ValueId input = part.from.value_or(graph_.inputs()[0]);
+  const ValueId output = part.to.value_or(graph_.outputs()[0]);
+  const Makers made_of = makers(graph_, output, input);
+  if (made_of.others) return no("not a function of that value alone");
   append(entries(input), {}, {});
   values_[input.index] = {{0, std::nullopt}};
   set_offset(input, std::vector<Interval>(static_cast<std::size_t>(entries(input)), point(0)));
-  const ValueId output = target.value_or(graph_.outputs()[0]);
-  const std::vector<bool> made_of = makers(graph_, output);
-  for (std::size_t n = 0; n < made_of.size(); ++n) {
-    if (made_of[n] && !add(graph_.nodes()[n])) return std::nullopt;
+  for (std::size_t n = 0; n < made_of.nodes.size(); ++n) {
+    if (made_of.nodes[n] && !add(graph_.nodes()[n])) return std::nullopt;
   }
-  if (net_.nodes.size() == 1) return no("one affine layer: its norm says all");
+  if (net_.nodes.size() == 1) return no(std::string(kOneAffineLayer));
   append(entries(output), {}, terms_of(output));
   net_.nodes.back().bias = offset_of(output);
   return std::move(net_);
@@ -51,14 +61,7 @@ std::optional<SdpNetwork> SdpReader::no(std::string why) {
   reason = std::move(why);
   return std::nullopt;
 }
-std::optional<ValueId> SdpReader::last_fitting() const {
-  if (unfit_ == nullptr || net_.nodes.size() < 2) return std::nullopt;
-  const auto moving = std::ranges::find_if(unfit_->inputs, [&](ValueId id) { return moves(id); });
-  if (moving == unfit_->inputs.end()) return std::nullopt;
-  return *moving;
-}
 bool SdpReader::refuse(const Node& node, const std::string& why) {
-  unfit_ = &node;
   reason = fmt::format("node '{}': {}", node.name, why);
   return false;
 }
@@ -155,9 +158,12 @@ std::optional<RowMatrix> SdpReader::matrix(const Node& node, std::size_t k, std:
   struct Unfit {
     const char* why;
   };
+  constexpr std::size_t kMostWeights = 20'000'000;
   bool linear = true;
   const auto list = [&](const VisitEntry& visit) {
+    std::size_t weights = 0;
     const auto watch = [&](Index i, Index j, double lo, double hi) {
+      if (++weights > kMostWeights) throw Unfit{"a map of more than 20 million weights"};
       if (!std::isfinite(lo) || !std::isfinite(hi)) throw Unfit{"weights that are not finite"};
       if (several && !(hi - lo <= 1e-6 * std::fabs(lo)))
         throw Unfit{"a product of values that move"};
@@ -260,21 +266,14 @@ std::optional<SdpNetwork> read_sdp_network(const Graph& graph,
 
 std::optional<SdpNetwork> as_sdp_network(const Graph& graph,
                                          const std::function<const Box&(ValueId)>& box, Index most,
-                                         std::string& reason, std::optional<ValueId> target) {
+                                         std::string& reason, const SdpPart& part) {
   SdpReader reader(graph, box, most);
-  std::optional<SdpNetwork> network = reader.read(target);
+  std::optional<SdpNetwork> network = reader.read(part);
   reason = std::move(reader.reason);
   if (!network) return std::nullopt;
   drop_dead_entries(*network);
   scale_nodes(*network);
   return network;
-}
-
-std::optional<ValueId> sdp_prefix(const Graph& graph, const std::function<const Box&(ValueId)>& box,
-                                  Index most) {
-  SdpReader reader(graph, box, most);
-  if (reader.read()) return std::nullopt;
-  return reader.last_fitting();
 }
 
 }  // namespace lipscope

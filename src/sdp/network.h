@@ -39,22 +39,21 @@ struct SdpNetwork {
   [[nodiscard]] Index size() const;  // entries of all nodes
 };
 
+// From one value to another; without them the input and the output.
+struct SdpPart {
+  std::optional<ValueId> from = {}, to = {};
+};
+
 // As the graph has it: nothing is left out or scaled. With `biases` the values themselves are sums
 // of maps and biases. Borrows the graph.
 [[nodiscard]] std::optional<SdpNetwork> read_sdp_network(
     const Graph& graph, const std::function<const Box&(ValueId)>& box, Index most,
     std::string& reason, bool biases = false);
-// Of the map to `target` where it is given, else to the output.
+inline constexpr std::string_view kOneAffineLayer = "one affine layer: its norm says all";
 // Nothing, and `reason` set, for a graph of another form, with an infinite slope or weight, or with
 // more than `most` entries in all. `box` gives the box of a value.
 [[nodiscard]] std::optional<SdpNetwork> as_sdp_network(
     const Graph& graph, const std::function<const Box&(ValueId)>& box, Index most,
-    std::string& reason, std::optional<ValueId> target = {});
-
-// For a graph that is no such network: the last value, before the first node that does not fit,
-// whose map is one. Nothing when there is none behind an activation.
-[[nodiscard]] std::optional<ValueId> sdp_prefix(const Graph& graph,
-                                                const std::function<const Box&(ValueId)>& box,
-                                                Index most);
+    std::string& reason, const SdpPart& part = {});
 
 }  // namespace lipscope

@@ -20,10 +20,8 @@ class SdpReader {
   SdpReader(const Graph& graph, const std::function<const Box&(ValueId)>& box, Index most)
       : graph_(graph), box_(box), most_(most) {}
   void want_biases() { biases_ = true; }
-  [[nodiscard]] std::optional<SdpNetwork> read(std::optional<ValueId> target = {});
+  [[nodiscard]] std::optional<SdpNetwork> read(const SdpPart& part = {});
   std::string reason;
-  // After a refusal: an input, that moves, of the node that did not fit.
-  [[nodiscard]] std::optional<ValueId> last_fitting() const;
 
  private:
   using Windows = std::vector<std::vector<Index>>;
@@ -61,7 +59,6 @@ class SdpReader {
   bool biases_ = false;
   std::map<std::uint32_t, Box> offsets_;
   SdpNetwork net_;
-  const Node* unfit_ = nullptr;
   std::map<std::uint32_t, SdpTerms> values_;  // of values that depend on the input
   // relu(b - a) for operands a, b of a Max or Min.
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::size_t> leads_;

@@ -3,22 +3,22 @@
 //
 // Needs      functions of single entries with affine maps between them (dense layers, convolutions,
 //            residual connections, pools, anything whose operator knows its matrix), l2 to l2 (a
-//            scalar output has any norm), at most 60,000 neurons and 4 GB for the proof. Before a
-//            node of another kind it stops, and gains lead from there to the output.
+//            scalar output has any norm), at most 60,000 neurons and 4 GB for the proof. A network
+//            that has other nodes or is larger is cut into segments; gains lead through the rest.
 // Gives      upper bound, proved: a Cholesky factorisation of the matrix inequality, all rounding
 //            included. Never above the layer product of the same layers, up to the gap.
 // Cost       some hundred products with the weights for 12 to 50 vectors and a few factorisations:
 //            cubes of the layer sizes.
-// Certifies  the multipliers and rho.
+// Certifies  the multipliers and rho of each segment, and the gains between them.
 // Theory     docs/theory/global.md [global-1] to [global-4].
-#include <fmt/format.h>
-
+#include <algorithm>
 #include <cmath>
 
 #include "bounds/boxes.h"
 #include "estimate/composition.h"
 #include "estimate/lipsdp_solver.h"
 #include "estimate/method.h"
+#include "estimate/segments.h"
 
 namespace lipscope {
 namespace {
@@ -31,86 +31,104 @@ double gap_for(double operations) {
   return operations > 2e9 ? 8e-4 : operations > 1e7 ? 2e-4 : 2e-5;
 }
 
-// The network up to its output, or up to the last value before a node that does not fit.
-struct Part {
-  SdpNetwork network;
-  std::optional<ValueId> at;
-};
-
-std::optional<Part> part_of(const Query& query, std::string& reason) {
-  const Graph& graph = *query.graph;
-  ValueBoxes boxes(graph, input_boxes(graph, query.domain));
-  const auto box = [&](ValueId id) -> const Box& { return boxes.at(id); };
-  Part part;
-  auto network = as_sdp_network(graph, box, kMost, reason);
-  if (!network) {
-    part.at = sdp_prefix(graph, box, kMost);
-    std::string other;
-    if (part.at) network = as_sdp_network(graph, box, kMost, other, part.at);
-  }
-  if (!network) return std::nullopt;
-  const Index outputs = element_count(graph.value(graph.outputs()[0]).type.shape);
-  if (!part.at && query.norms.out != Norm(2) && outputs != 1) {
-    reason = "it is about l2";
-    return std::nullopt;
-  }
-  if (proof_cost(*network).doubles > kMostProofDoubles) {
-    reason = "layers too large to factor";
-    return std::nullopt;
-  }
-  part.network = *std::move(network);
-  return part;
-}
-
 std::string lipsdp_unsupported(const Query& query) {
   return query.norms.in == Norm(2) ? "" : "it is about l2";
 }
 
-// The bound of the whole from one of the part, with the gains behind it.
-void report(const MethodRun& run, const Part& part, ChainProof proof, double gap) {
-  const double constant = constant_up(part.network, proof.rho);
-  if (!part.at)
-    return run.report({constant, Guarantee::kProved, "lipsdp"},
-                      {.chain = std::move(proof), .gap = gap});
-  const Graph& graph = *run.query.graph;
-  proof.at = graph.value(*part.at).name;
-  Composition whole = compose_from({*part.at, constant}, graph, run.query.norms,
-                                   operator_gains(graph, run.query.domain, run.context.memory));
-  run.report({whole.upper, Guarantee::kProved, "lipsdp"},
-             {.gains = std::move(whole.gains), .chain = std::move(proof)});
-}
+// What is proved of each segment so far; the rest are gains.
+class SegmentRun {
+ public:
+  explicit SegmentRun(const MethodRun& run)
+      : run_(run),
+        graph_(*run.query.graph),
+        boxes_(graph_, input_boxes(graph_, run.query.domain)) {}
 
-void run_lipsdp(const MethodRun& run) {
-  std::string reason;
-  const auto part = part_of(run.query, reason);
-  if (!part) return run.decline(reason);
-  const SdpNetwork& network = part->network;
-  // One factorisation on a usual machine.
-  const double operations = proof_cost(network).operations;
-  double seconds = operations / 3e10;
-  const auto seconds_left = [&] {
-    return std::chrono::duration<double>(run.deadline - std::chrono::steady_clock::now()).count();
-  };
-  if (1.5 * seconds > seconds_left()) {
-    return run.decline(fmt::format("it would take about {:.0f} s of the {:.0f} s left; see --time",
-                                   2 * seconds, seconds_left()));
+  void run() {
+    std::string reason;
+    // One factorisation on a usual machine: 3e10 operations per second.
+    const SegmentLimits limits{kMost, kMostProofDoubles, 2e10 * seconds_left(),
+                               [&] { return run_.should_stop() || seconds_left() < 0.7 * given_; }};
+    const auto segments = sdp_segments(
+        graph_, [&](ValueId id) -> const Box& { return boxes_.at(id); }, limits, reason);
+    if (segments.empty()) return run_.decline(reason);
+    proofs_.resize(segments.size());
+    const bool whole = is_whole(segments[0]);
+    if (whole && !about_euclid()) return run_.decline("it is about l2");
+    for (std::size_t s = 0; s < segments.size() && !run_.should_stop(); ++s) {
+      const auto behind = static_cast<double>(segments.size() - 1 - s);
+      solve(segments, s, seconds_left() * behind / (behind + 1));
+    }
   }
-  double best = HUGE_VAL;
-  const auto interrupted = [&] { return run.context.stop.stop_requested(); };
-  const auto stop = [&] { return run.should_stop() || seconds > seconds_left(); };
-  const auto prove = [&](const LipsdpGuess& guess) {
-    if (!(guess.rho < best)) return true;
-    const double before = seconds_left();
-    const bool proved = proves(network, guess.multipliers, guess.rho, interrupted, true);
-    seconds = before - seconds_left();
-    if (!proved) return false;
-    best = guess.rho;
-    report(run, *part, {best, guess.multipliers},
-           guess.dual > 0 ? std::sqrt(best / guess.dual) - 1 : 0);
-    return true;
-  };
-  solve_lipsdp(network, gap_for(operations), stop, prove);
-}
+
+ private:
+  double seconds_left() const {
+    return std::chrono::duration<double>(run_.deadline - std::chrono::steady_clock::now()).count();
+  }
+  bool is_whole(const SdpSegment& segment) const {
+    return graph_.inputs().size() == 1 && segment.from == graph_.inputs()[0] &&
+           segment.to == graph_.outputs()[0];
+  }
+  bool about_euclid() const {
+    return run_.query.norms.out == Norm(2) ||
+           element_count(graph_.value(graph_.outputs()[0]).type.shape) == 1;
+  }
+
+  // `reserved`: seconds left to the segments behind.
+  void solve(const std::vector<SdpSegment>& segments, std::size_t s, double reserved) {
+    const SdpNetwork& network = segments[s].network;
+    const double operations = proof_cost(network).operations;
+    double seconds = operations / 3e10, best = HUGE_VAL;
+    const auto too_late = [&] {
+      return run_.context.stop.stop_requested() || seconds_left() < -0.02 * given_;
+    };
+    const auto stop = [&] { return run_.should_stop() || seconds > seconds_left() - reserved; };
+    const auto prove = [&](const LipsdpGuess& guess) {
+      if (!(guess.rho < best)) return true;
+      const double before = seconds_left();
+      const bool proved = proves(network, guess.multipliers, guess.rho, too_late, true);
+      seconds = before - seconds_left();
+      if (!proved) return false;
+      best = guess.rho;
+      proofs_[s] = ChainProof{.rho = best, .multipliers = guess.multipliers};
+      report(segments, guess.dual > 0 ? std::sqrt(best / guess.dual) - 1 : 0);
+      return true;
+    };
+    solve_lipsdp(network, gap_for(operations), stop, prove);
+  }
+
+  void report(const std::vector<SdpSegment>& segments, double gap) {
+    if (is_whole(segments[0])) {
+      const double constant = constant_up(segments[0].network, proofs_[0]->rho);
+      return run_.report({constant, Guarantee::kProved, "lipsdp"},
+                         {.chains = {*proofs_[0]}, .gap = gap});
+    }
+    std::vector<KnownConstant> known;
+    std::vector<ChainProof> chains;
+    for (std::size_t s = 0; s < segments.size(); ++s) {
+      if (!proofs_[s]) continue;
+      const SdpSegment& segment = segments[s];
+      known.push_back({segment.from, segment.to, constant_up(segment.network, proofs_[s]->rho)});
+      chains.push_back(*proofs_[s]);
+      const auto inputs = graph_.inputs();
+      if (std::ranges::find(inputs, segment.from) == inputs.end())
+        chains.back().from = graph_.value(segment.from).name;
+      chains.back().at = graph_.value(segment.to).name;
+    }
+    Composition whole =
+        compose_with(known, graph_, run_.query.norms,
+                     operator_gains(graph_, run_.query.domain, run_.context.memory));
+    run_.report({whole.upper, Guarantee::kProved, "lipsdp"},
+                {.gains = std::move(whole.gains), .chains = std::move(chains)});
+  }
+
+  const MethodRun& run_;
+  const Graph& graph_;
+  ValueBoxes boxes_;
+  double given_ = seconds_left();
+  std::vector<std::optional<ChainProof>> proofs_;
+};
+
+void run_lipsdp(const MethodRun& run) { SegmentRun(run).run(); }
 
 }  // namespace
 
