@@ -114,6 +114,9 @@ struct CaseTree {
   // By part: numbers per input for bounds of l1 norms by weighted l2 ones; empty where there are
   // none.
   std::vector<std::vector<double>> input_weights;
+  // By round: multipliers of all units, by layer, that narrow their ranges on a bounded domain
+  // before anything else [local-11].
+  std::vector<std::vector<std::vector<double>>> narrowing = {};
 };
 
 // What makes a bound more than a number.

@@ -23,12 +23,16 @@ Json cases_to_json(const CaseTree& tree) {
       nodes.push_back({{"multipliers", node.multipliers}});
     }
   }
-  return {{"nodes", std::move(nodes)}, {"input_weights", tree.input_weights}};
+  Json document{{"nodes", std::move(nodes)}, {"input_weights", tree.input_weights}};
+  if (!tree.narrowing.empty()) document["narrowing"] = tree.narrowing;
+  return document;
 }
 
 CaseTree cases_from_json(const Json& document) {
   CaseTree tree;
   tree.input_weights = document.at("input_weights").get<std::vector<std::vector<double>>>();
+  if (document.contains("narrowing"))
+    tree.narrowing = document["narrowing"].get<std::vector<std::vector<std::vector<double>>>>();
   for (const Json& row : document.at("nodes")) {
     CaseTree::Node node;
     if (row.contains("split")) {

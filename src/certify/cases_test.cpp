@@ -44,11 +44,14 @@ Domain box_of_cases() {
                      Tensor::vector(std::vector<double>(3, 0.6))}};
 }
 
-Json cases_certificate(const OnnxModel& model, const std::string& norm, const Domain& domain) {
+Json cases_certificate(const OnnxModel& model, const std::string& norm, const Domain& domain,
+                       const std::vector<std::string>& methods = {"exact-global", "exact-local"}) {
   const Selected selected = select(model.graph(), {});
   const Query query{&selected.graph, parse_norms(norm), domain};
-  const Answer answer = find_bracket(query, {.methods = {"exact-global", "exact-local"}}, {});
-  EXPECT_LT(*answer.bracket.ratio(), 1 + 1e-6) << norm;
+  const Answer answer = find_bracket(query, {.methods = methods}, {});
+  if (methods.size() == 2) {
+    EXPECT_LT(*answer.bracket.ratio(), 1 + 1e-6) << norm;
+  }
   return Json::parse(write_certificate({.model_sha256 = model.sha256(),
                                         .selection = {},
                                         .from = "",
@@ -138,6 +141,105 @@ INSTANTIATE_TEST_SUITE_P(AllNorms, CasesProof,
                                          std::pair{"1", false}, std::pair{"2:inf", false},
                                          std::pair{"2", true}, std::pair{"inf", true},
                                          std::pair{"1", true}, std::pair{"1:2", true}));
+
+class LocalProof : public testing::TestWithParam<std::pair<const char*, const char*>> {
+ protected:
+  OnnxModel model = piecewise_model();
+  Json whole = cases_certificate(model, GetParam().second, box_of_cases(), {GetParam().first});
+  Json changed = whole;
+  bool accepted() { return check_resealed_cases(model, changed).valid; }
+};
+
+TEST_P(LocalProof, IsAcceptedAndRejectedWhenTheClaimIsLower) {
+  EXPECT_EQ(whole["claim"]["upper"]["method"], GetParam().first);
+  const CheckResult result = check_resealed_cases(model, whole);
+  EXPECT_TRUE(result.valid) << result.reason;
+  for (const double factor : {1 - 1e-5, 0.5, 0.0, -1.0}) {
+    changed = whole;
+    Json& value = changed["claim"]["upper"]["value"];
+    value = value.get<double>() * factor;
+    EXPECT_FALSE(accepted()) << factor;
+  }
+}
+
+TEST_P(LocalProof, IsRejectedForAnotherQuestion) {
+  changed["query"]["domain"]["hi"] = {3.0, 3.0, 3.0};
+  changed["query"]["domain"]["lo"] = {-3.0, -3.0, -3.0};
+  EXPECT_FALSE(accepted());
+  changed["query"]["domain"] = {{"kind", "everywhere"}};
+  EXPECT_FALSE(accepted());
+  changed = whole;
+  changed["query"]["norm_in"] = "inf";
+  changed["query"]["norm_out"] = "1";
+  EXPECT_FALSE(accepted());
+  if (!changed["proof"][0].contains("bound")) return;
+  changed = whole;
+  changed["proof"][0]["bound"] = "no-such-bound";
+  EXPECT_FALSE(accepted());
+  const std::string bound = whole["proof"][0]["bound"];
+  if (bound == "fast-lip" || bound == "recur-jac") return;
+  changed["proof"][0]["bound"] = "fast-lip";
+  EXPECT_FALSE(accepted());  // a looser bound
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    AllMethods, LocalProof,
+    testing::Values(std::pair{"fast-lip", "inf"}, std::pair{"fast-lip", "3:2"},
+                    std::pair{"recur-jac", "inf"}, std::pair{"linear-jacobian", "inf"},
+                    std::pair{"linear-jacobian", "1"}, std::pair{"linear-jacobian", "3:2"},
+                    std::pair{"gram-l2", "2"}, std::pair{"gram-l2", "2:inf"},
+                    std::pair{"gram-l2", "1:2"}, std::pair{"local-lipsdp", "2"},
+                    std::pair{"local-lipsdp", "1:2"}));
+
+OnnxModel deep_model() {
+  constexpr Index kWidth = 60;
+  std::mt19937 rng(6);
+  std::normal_distribution<float> normal(0, 0.13F);
+  ModelWriter w;
+  w.input("x", {-1, kWidth});
+  std::string last = "x";
+  for (int k = 0; k < 16; ++k) {
+    const std::string name = "w" + std::to_string(k);
+    std::vector<float> entries(kWidth * kWidth), bias(kWidth);
+    for (float& e : entries) e = normal(rng);
+    for (float& e : bias) e = normal(rng);
+    w.weight(name, {kWidth, kWidth}, entries);
+    w.weight(name + "b", {kWidth}, bias);
+    w.node("Gemm", {last, name, name + "b"}, {name + "z"}, name + "n");
+    w.node("Relu", {name + "z"}, {name + "y"}, name + "r");
+    last = name + "y";
+  }
+  w.output(last);
+  return w.read();
+}
+
+// Ranges that the semidefinite bound narrowed are part of the proof.
+TEST(NarrowedProof, NeedsAllItsRounds) {
+  const OnnxModel model = deep_model();
+  int narrowed = 0;
+  for (const double radius : {0.12, 0.16}) {
+    const Domain ball{.ball = Ball{Tensor::vector(std::vector<double>(60, 0.1)), radius, Norm(2)}};
+    const Json whole = cases_certificate(model, "2", ball, {"local-lipsdp"});
+    EXPECT_TRUE(check_resealed_cases(model, whole).valid);
+    if (!whole["proof"][0].contains("narrowing")) continue;
+    ++narrowed;
+    Json changed = whole;
+    changed["proof"][0].erase("narrowing");
+    EXPECT_FALSE(check_resealed_cases(model, changed).valid);
+    changed = whole;
+    changed["proof"][0]["narrowing"][0].erase(0);  // a layer
+    EXPECT_FALSE(check_resealed_cases(model, changed).valid);
+    changed = whole;
+    for (Json& layer : changed["proof"][0]["narrowing"][0]) {
+      for (Json& entry : layer) entry = -1.0;
+    }
+    EXPECT_FALSE(check_resealed_cases(model, changed).valid);
+    changed = whole;
+    changed["query"]["domain"]["radius"] = 2 * radius;
+    EXPECT_FALSE(check_resealed_cases(model, changed).valid);
+  }
+  EXPECT_GT(narrowed, 0);
+}
 
 }  // namespace
 }  // namespace lipscope

@@ -16,6 +16,7 @@
 #include "lipscope/error.h"
 #include "pieces/bounded_region.h"
 #include "pieces/cone_region.h"
+#include "pieces/local_bounds.h"
 #include "pieces/search.h"
 #include "sdp/lmi.h"
 #include "sdp/network_bounds.h"
@@ -82,17 +83,42 @@ class Checker {
   }
 
   void check_computed() const {
+    const double proved = computed_bound();
+    if (!(proved <= *parts_.upper)) {
+      reject("{} gives {}, above the claimed upper bound {}", parts_.computed, proved,
+             *parts_.upper);
+    }
+  }
+
+  double computed_bound() const {
+    if (const LocalBound* local = find_local_bound(parts_.computed)) return local_bound(*local);
     const NetworkBound* bound = find_network_bound(parts_.computed);
     if (bound == nullptr) reject("there is no bound '{}'", parts_.computed);
     const SdpNetwork network = network_of_graph(graph_.inputs()[0], graph_.outputs()[0]);
     const NormPair& norms = parts_.statement.norms;
     if (const std::string reason = bound->unsupported(network, norms); !reason.empty())
       reject("{}: {}", parts_.computed, reason);
-    const double proved = bound->upper(network, norms, {});
-    if (!(proved <= *parts_.upper)) {
-      reject("{} gives {}, above the claimed upper bound {}", parts_.computed, proved,
-             *parts_.upper);
-    }
+    return bound->upper(network, norms, {});
+  }
+
+  LayeredNet layered_net() const {
+    constexpr Index kMostWeights = 20'000'000;
+    std::string reason;
+    auto net = as_layered_net(graph_, kMostWeights, reason);
+    if (!net) reject("a proof for another kind of network: {}", reason);
+    return *std::move(net);
+  }
+
+  double local_bound(const LocalBound& bound) const {
+    if (parts_.statement.domain.everywhere()) reject("{} needs a bounded domain", bound.name);
+    const LayeredNet net = layered_net();
+    const NormPair& norms = parts_.statement.norms;
+    if (const std::string reason = bound.unsupported(norms, net.inputs(), net.outputs());
+        !reason.empty())
+      reject("{}: {}", bound.name, reason);
+    BoundedRegion region(net, parts_.statement.domain);
+    if (!region.usable()) reject("values that are not bounded on the domain");
+    return bound.upper(net, region.confirm({}, {}).slopes, norms, {});
   }
 
   double bound_by_cases(const LayeredNet& net, const Parts& parts) const {
@@ -103,17 +129,17 @@ class Checker {
     }
     BoundedRegion region(net, domain);
     if (!region.usable()) reject("values that are not bounded on the domain");
+    for (const Multipliers& round : parts_.cases->narrowing) {
+      if (!region.narrow(round)) reject("multipliers that narrow no ranges");
+    }
     return confirmed_bound(net, parts, region, *parts_.cases);
   }
 
   void check_cases() const {
-    constexpr Index kMostWeights = 20'000'000;
-    std::string reason;
-    const auto net = as_layered_net(graph_, kMostWeights, reason);
-    if (!net) reject("a proof for another kind of network: {}", reason);
-    const auto parts = parts_of(parts_.statement.norms, net->inputs(), net->outputs());
+    const LayeredNet net = layered_net();
+    const auto parts = parts_of(parts_.statement.norms, net.inputs(), net.outputs());
     if (!parts) reject("cases prove no bound in these norms");
-    const double proved = bound_by_cases(*net, *parts);
+    const double proved = bound_by_cases(net, *parts);
     if (!(proved <= *parts_.upper))
       reject("the cases prove {}, above the claimed upper bound {}", proved, *parts_.upper);
   }

@@ -27,6 +27,11 @@ struct MethodRun {
 
   // The method ends without an answer: why.
   std::function<void(std::string)> decline;
+  // Whether the user asked for the method by its name.
+  bool named = false;
+  // Whether another method has found a bound for this query.
+  std::function<bool(std::string_view)> has_answered;
+
   // Whether the bracket is as tight as the user wants it.
   std::function<bool()> target_reached;
   double target_ratio = 1;

@@ -9,6 +9,7 @@
 #include "base/rounding.h"
 #include "estimate/jacobian_norm.h"
 #include "estimate/quotient.h"
+#include "pieces/local_bounds.h"
 #include "pieces/search.h"
 #include "pieces/signs.h"
 
@@ -98,25 +99,6 @@ class PointProver {
   std::normal_distribution<double> normal_;
 };
 
-// Multiplications of the bounds of the roots.
-double root_cost(const LayeredNet& net, const Parts& parts, bool bounded) {
-  double cost = 0, behind = 0;
-  for (std::size_t k = net.layers.size(); k-- > 0;) {
-    const double rows = static_cast<double>(net.layers[k].out);
-    const double cols = static_cast<double>(net.layers[k].in);
-    cost += parts.norm == 2 ? 4 * rows * rows * (rows + cols) : 2 * cols * behind;
-    behind += rows * cols;
-  }
-  cost *= static_cast<double>(parts.count);
-  // Ranges of all units, on a bounded domain.
-  double before = 0;
-  for (const DenseLayer& layer : net.layers) {
-    if (bounded) cost += 2 * static_cast<double>(layer.out) * before;
-    before += static_cast<double>(layer.out) * static_cast<double>(layer.in);
-  }
-  return cost;
-}
-
 }  // namespace
 
 std::string why_no_pieces(const Query& query) {
@@ -126,6 +108,19 @@ std::string why_no_pieces(const Query& query) {
   for (const ValueId id : graph.inputs()) inputs += element_count(graph.value(id).type.shape);
   return parts_of(query.norms, inputs, outputs) ? "" : "no search for these norms";
 }
+
+double root_seconds(const LayeredNet& net, const Parts& parts, bool bounded) {
+  double cost = 0, behind = 0;
+  for (std::size_t k = net.layers.size(); k-- > 0;) {
+    const double rows = static_cast<double>(net.layers[k].out);
+    const double cols = static_cast<double>(net.layers[k].in);
+    cost += parts.norm == 2 ? 4 * rows * rows * (rows + cols) : 2 * cols * behind;
+    behind += rows * cols;
+  }
+  return (cost * static_cast<double>(parts.count) + (bounded ? forward_cost(net) : 0)) / 5e9;
+}
+
+double claim_of_cases(double upper) { return mul_up(upper, 1 + 0x1p-36); }
 
 void search_pieces(const MethodRun& run, const PieceRun& how) {
   std::string reason;
@@ -139,7 +134,7 @@ void search_pieces(const MethodRun& run, const PieceRun& how) {
   for (std::size_t k = 0; k < net->hidden(); ++k) units += net->layers[k].out;
   const double share = how.share * (units > kVeryMany ? 0.3 : units > kMany ? 0.5 : 1);
   const double seconds = std::min(how.most_seconds, share * left.count());
-  if (root_cost(*net, parts, !run.query.domain.everywhere()) / 5e9 > seconds)
+  if (root_seconds(*net, parts, !run.query.domain.everywhere()) > seconds)
     return run.decline("too large for a bound in the time left; see --time");
   const SerialBlas serial;
   const auto region = how.make_region(*net, run.query.domain, reason);
@@ -152,8 +147,7 @@ void search_pieces(const MethodRun& run, const PieceRun& how) {
   const auto start = Clock::now();
   double reported = kInf, first = kInf;
   const auto report = [&] {
-    // Larger by more than sums in another order can change it.
-    const double upper = mul_up(search.upper(), 1 + 0x1p-36);
+    const double upper = claim_of_cases(search.upper());
     if (!(upper < reported)) return;
     reported = upper;
     run.report({upper, Guarantee::kProved, std::string(how.name)},

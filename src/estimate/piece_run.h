@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "estimate/method.h"
-#include "pieces/region.h"
+#include "pieces/search.h"
 
 namespace lipscope {
 
@@ -21,6 +21,12 @@ struct PieceRun {
 
 // Why the query's norms have no such search; empty when they do.
 [[nodiscard]] std::string why_no_pieces(const Query& query);
+
+// Seconds that the bounds of the roots take, about.
+[[nodiscard]] double root_seconds(const LayeredNet& net, const Parts& parts, bool bounded);
+
+// What a certificate may claim: larger by more than sums in another order can change it.
+[[nodiscard]] double claim_of_cases(double upper);
 
 // Reports bounds of both sides as they get better.
 void search_pieces(const MethodRun& run, const PieceRun& how);

@@ -52,7 +52,8 @@ class Plan {
         deadline_(start_ + std::chrono::duration_cast<Clock::duration>(budget.time)) {}
 
   Answer run() {
-    std::vector<MethodReport> reports;
+    std::vector<MethodReport>& reports = answer_.methods;
+    reports.reserve(methods().size());
     for (const Method& method : methods()) {
       reports.push_back(
           {.method = std::string(method.info.id), .side = std::string(method.info.side)});
@@ -65,7 +66,6 @@ class Plan {
       if (reports[i].skipped.empty()) run_one(method, method.run, reports[i]);
       if (reports[i].bound) reports[i].skipped.clear();  // its first run was enough
     }
-    answer_.methods = std::move(reports);
     answer_.outcome = reached_target()                 ? Outcome::kTarget
                       : context_.stop.stop_requested() ? Outcome::kInterrupted
                       : Clock::now() >= deadline_      ? Outcome::kTimeLimit
@@ -80,10 +80,12 @@ class Plan {
     return ratio && *ratio <= budget_.target_ratio;
   }
 
+  bool is_named(const Method& method) const {
+    return std::ranges::find(budget_.methods, method.info.id) != budget_.methods.end();
+  }
+
   std::string reason_to_skip(const Method& method) const {
-    const auto& wanted = budget_.methods;
-    if (!wanted.empty() && std::ranges::find(wanted, method.info.id) == wanted.end())
-      return "not asked for";
+    if (!budget_.methods.empty() && !is_named(method)) return "not asked for";
     if (std::string reason = method.unsupported(query_); !reason.empty()) return reason;
     if (reached_target()) return "the target ratio was reached before";
     if (context_.stop.stop_requested()) return "interrupted before";
@@ -95,35 +97,41 @@ class Plan {
     const auto start = Clock::now();
     const bool lower = method.info.side == "lower";
     if (context_.progress) context_.progress({method.info.id, &answer_.bracket});
-    const MethodRun run{.query = query_,
-                        .context = context_,
-                        .found = answer_.bracket,
-                        .deadline = deadline_,
-                        .report =
-                            [&](Bound bound, Evidence evidence) {
-                              const bool better =
-                                  !report.bound || (lower ? bound.value > report.bound->value
+    const MethodRun run{
+        .query = query_,
+        .context = context_,
+        .found = answer_.bracket,
+        .deadline = deadline_,
+        .report =
+            [&](Bound bound, Evidence evidence) {
+              const bool better = !report.bound || (lower ? bound.value > report.bound->value
                                                           : bound.value < report.bound->value);
-                              if (better) {
-                                report.bound = bound;
-                                report.gap = evidence.gap;
-                                report.note = std::move(evidence.note);
-                              }
-                              keep(lower, bound, std::move(evidence));
-                              if (context_.progress)
-                                context_.progress({method.info.id, &answer_.bracket});
-                            },
-                        .report_witness =
-                            [&](Bound bound, Witness witness) {
-                              keep(true, bound, {.witness = std::move(witness)});
-                            },
-                        .no_bound =
-                            [&](std::string why) {
-                              if (answer_.no_bound.empty()) answer_.no_bound = std::move(why);
-                            },
-                        .decline = [&](std::string why) { report.skipped = std::move(why); },
-                        .target_reached = [&] { return reached_target(); },
-                        .target_ratio = budget_.target_ratio};
+              if (better) {
+                report.bound = bound;
+                report.gap = evidence.gap;
+                report.note = std::move(evidence.note);
+              }
+              keep(lower, bound, std::move(evidence));
+              if (context_.progress) context_.progress({method.info.id, &answer_.bracket});
+            },
+        .report_witness =
+            [&](Bound bound, Witness witness) {
+              keep(true, bound, {.witness = std::move(witness)});
+            },
+        .no_bound =
+            [&](std::string why) {
+              if (answer_.no_bound.empty()) answer_.no_bound = std::move(why);
+            },
+        .decline = [&](std::string why) { report.skipped = std::move(why); },
+        .named = is_named(method),
+        .has_answered =
+            [&](std::string_view name) {
+              return std::ranges::any_of(answer_.methods, [&](const MethodReport& other) {
+                return other.method == name && other.bound;
+              });
+            },
+        .target_reached = [&] { return reached_target(); },
+        .target_ratio = budget_.target_ratio};
     work(run);
     report.seconds += since(start);
   }

@@ -6,9 +6,66 @@
 
 #include "base/rounding.h"
 #include "ops/elementwise.h"
+#include "pieces/small.h"
 #include "pieces/widest_point.h"
 
 namespace lipscope {
+namespace {
+
+// Of what a unit makes of its value.
+Interval behind_unit(const DenseLayer& layer, std::size_t i, const Interval& z) {
+  const double below = layer.below[i], above = layer.above[i];
+  if (std::isnan(below)) {
+    const Box box{Tensor::vector(std::vector<double>{z.lo}),
+                  Tensor::vector(std::vector<double>{z.hi})};
+    const auto range = layer.phi[i]->range(std::span(&box, 1));
+    return range ? Interval{(*range)[0].lower.doubles()[0], (*range)[0].upper.doubles()[0]}
+                 : kEntire;
+  }
+  if (z.lo >= 0) return z * above;
+  if (z.hi <= 0) return z * below;
+  return hull(Interval{z.lo, 0} * below, Interval{0, z.hi} * above);
+}
+
+// Values before the units at a point, all rounding included.
+std::vector<std::vector<Interval>> values_at(const LayeredNet& net, const std::vector<double>& x) {
+  std::vector<std::vector<Interval>> values;
+  std::vector<double> middle = x, radius(x.size(), 0);
+  for (std::size_t k = 0; k < net.hidden(); ++k) {
+    const DenseLayer& layer = net.layers[k];
+    const double g = 2 * gamma_up(static_cast<std::size_t>(layer.in) + 8);
+    std::vector<Interval> z, behind;
+    for (Index i = 0; i < layer.out; ++i) {
+      const double* w = layer.row(i);
+      const double* rough = layer.radius_row(i);
+      double sum = 0, size = 0, spread = 0;
+      for (std::size_t j = 0; j < middle.size(); ++j) {
+        const double term = w[j] * middle[j];
+        sum += term;
+        size += std::fabs(term);
+        spread += std::fabs(w[j]) * radius[j];
+        if (rough != nullptr) spread += rough[j] * (std::fabs(middle[j]) + radius[j]);
+      }
+      const double total = add_up(size, spread);
+      const double way = add_up(spread, add_up(mul_up(g, total), underflow_up(total)));
+      const auto place = static_cast<std::size_t>(i);
+      z.push_back(Interval{sub_down(sum, way), add_up(sum, way)} + layer.bias[place]);
+      if (is_nan(z.back())) z.back() = kEntire;
+      behind.push_back(behind_unit(layer, place, z.back()));
+    }
+    values.push_back(std::move(z));
+    middle.clear();
+    radius.clear();
+    for (const Interval& e : behind) {
+      const bool usable = !is_nan(e) && is_bounded(e);
+      middle.push_back(usable ? midpoint(e) : 0);
+      radius.push_back(usable ? radius_up(e) : kInf);
+    }
+  }
+  return values;
+}
+
+}  // namespace
 
 BoundedRegion::BoundedRegion(const LayeredNet& net, const Domain& domain)
     : net_(net),
@@ -133,6 +190,26 @@ std::optional<double> BoundedRegion::split_at(UnitId unit) const {
   // Most functions bend at zero.
   if (range.lo < -0.2 * width && range.hi > 0.2 * width) return 0;
   return 0.5 * (range.lo + range.hi);
+}
+
+bool BoundedRegion::narrow(const Multipliers& multipliers) {
+  const auto& around = domain_.around();
+  if (!around || !std::isfinite(around->radius) || multipliers.size() != net_.hidden())
+    return false;
+  for (std::size_t k = 0; k < net_.hidden(); ++k) {
+    if (std::ssize(multipliers[k]) != net_.layers[k].out) return false;
+  }
+  (void)forward_.restrict_to({});
+  const auto constants = EuclideanBound(net_, std::nullopt).before_units(slopes(), multipliers);
+  auto ranges = values_at(net_, around->center);
+  for (std::size_t k = 0; k < ranges.size(); ++k) {
+    for (std::size_t i = 0; i < ranges[k].size(); ++i) {
+      const double way = mul_up(around->radius, constants[k][i]);
+      ranges[k][i] = ranges[k][i] + Interval{-way, way};
+    }
+  }
+  forward_.narrow(ranges);
+  return true;
 }
 
 Slopes BoundedRegion::slopes_at(const std::vector<double>& x) const {

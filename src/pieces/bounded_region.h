@@ -2,6 +2,7 @@
 // A box, a ball or both, and what splits leave of it [pieces-6].
 #pragma once
 
+#include "pieces/euclidean_bound.h"
 #include "pieces/forward_bounds.h"
 #include "pieces/region.h"
 
@@ -25,6 +26,11 @@ class BoundedRegion : public Region {
   [[nodiscard]] bool by_layers() const override { return false; }
   [[nodiscard]] Slopes slopes_at(const std::vector<double>& point) const override;
   [[nodiscard]] std::size_t open_units() const;  // after look()
+
+  // Narrows the ranges of all units to what the semidefinite recursion with these multipliers says
+  // about their distance from their values at a point [local-11]. False for multipliers of another
+  // network and where it has nothing to say.
+  bool narrow(const Multipliers& multipliers);
 
  private:
   [[nodiscard]] Slopes slopes() const;

@@ -34,6 +34,25 @@ DomainSupport::DomainSupport(const Domain& domain, std::size_t inputs)
     p_ = domain.ball->norm.p();
     dual_ = p_ == 1 ? kInf : p_ == 2 ? 2 : kNaN;
   }
+  around_ = find_around(domain);
+}
+
+std::optional<DomainSupport::Around> DomainSupport::find_around(const Domain& domain) const {
+  Around around;
+  std::vector<double> reach;
+  for (std::size_t i = 0; i < center_.size(); ++i) {
+    const double c = domain.ball ? domain.ball->center.doubles()[i]
+                                 : std::clamp(center_[i], low_[i], std::max(low_[i], high_[i]));
+    if (domain.box && !(domain.box->lower.doubles()[i] <= c && c <= domain.box->upper.doubles()[i]))
+      return std::nullopt;
+    around.center.push_back(c);
+    reach.push_back(std::max({0.0, sub_up(high_[i], c), sub_up(c, low_[i])}));
+  }
+  around.radius = norm2_up(reach);
+  // l2 norms are at most lp norms for p <= 2.
+  if (domain.ball && domain.ball->norm.p() <= 2)
+    around.radius = std::min(around.radius, domain.ball->radius);
+  return around;
 }
 
 bool DomainSupport::bounded() const {

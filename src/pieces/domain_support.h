@@ -2,6 +2,7 @@
 // The largest value of linear functions on a bounded domain.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "lipscope/bound.h"
@@ -23,13 +24,23 @@ class DomainSupport {
   // The box around the domain.
   [[nodiscard]] const std::vector<double>& low() const { return low_; }
   [[nodiscard]] const std::vector<double>& high() const { return high_; }
+  // A point of the domain and a distance in l2 that no other point of it exceeds; nothing when the
+  // centre of the ball is outside the box.
+  struct Around {
+    std::vector<double> center;
+    double radius = 0;
+  };
+  [[nodiscard]] const std::optional<Around>& around() const { return around_; }
   // Into the domain, up to rounding.
   void project(std::vector<double>& x) const;
 
  private:
+  [[nodiscard]] std::optional<Around> find_around(const Domain& domain) const;
+
   std::vector<double> low_, high_, center_, half_, size_;  // the box around the domain
   std::vector<double> ball_center_;                        // empty: no ball but an l-infinity one
   double radius_ = 0, dual_ = 1, p_ = 2;
+  std::optional<Around> around_;
 };
 
 }  // namespace lipscope

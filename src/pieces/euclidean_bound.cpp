@@ -225,6 +225,23 @@ double EuclideanBound::top_eigenvalue_up(Index n) const {
   return trace;
 }
 
+std::vector<std::vector<double>> EuclideanBound::before_units(const Slopes& slopes,
+                                                              const Multipliers& multipliers) {
+  std::vector<std::vector<double>> constants;
+  for (const auto& layer : slopes) constants.emplace_back(layer.size(), kInf);
+  cov_ = start_;
+  for (std::size_t k = 0; k < slopes.size(); ++k) {
+    const std::size_t n = slopes[k].size();
+    for (std::size_t i = 0; i < n; ++i) {
+      const double square = cov_[i * (n + 1)];
+      if (std::isfinite(square)) constants[k][i] = sqrt_up(std::max(square, 0.0));
+    }
+    if (k + 1 == slopes.size() || !through_units(slopes[k], multipliers[k])) break;
+    through_weights(net_.layers[k + 1], 0, net_.layers[k + 1].out);
+  }
+  return constants;
+}
+
 double EuclideanBound::up(const Slopes& slopes, const Multipliers& multipliers) {
   cov_ = start_;
   for (std::size_t k = 0; k + 1 < net_.layers.size(); ++k) {

@@ -32,27 +32,43 @@ ForwardBounds::ForwardBounds(const LayeredNet& net, const DomainSupport& domain)
     behind_.emplace_back(n);
   }
   ranges_ = root_;
-  for (std::size_t k = 0; k < hidden; ++k) {
-    set_reach(k);
-    std::vector<Row> rows;
+  for (std::size_t k = 0; k < hidden; ++k) set_root(k);
+}
+
+void ForwardBounds::set_root(std::size_t k) {
+  set_reach(k);
+  std::vector<Row> rows;
+  for (std::size_t i = 0; i < root_[k].size(); ++i) {
+    rows.push_back({i, 1});
+    rows.push_back({i, -1});
+  }
+  const Planes found = planes(k, rows);
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const double top =
+        add_up(found.offsets[r], domain_.max_up(&found.weights[r * domain_.inputs()]));
+    Interval& range = root_[k][rows[r].place];
+    if (rows[r].sign > 0) {
+      range.hi = std::min(range.hi, top);
+    } else {
+      range.lo = std::max(range.lo, -top);
+    }
+  }
+  // Where the linear bounds are worse than the largest products.
+  for (std::size_t i = 0; i < root_[k].size(); ++i) {
+    const double most = add_up(reach_[k][i], vague_[k][i]);
+    root_[k][i] = {std::max(root_[k][i].lo, -most), std::min(root_[k][i].hi, most)};
+  }
+  ranges_[k] = root_[k];
+  set_units(k);
+}
+
+void ForwardBounds::narrow(const std::vector<std::vector<Interval>>& known) {
+  for (std::size_t k = 0; k < net_.hidden(); ++k) {
     for (std::size_t i = 0; i < root_[k].size(); ++i) {
-      rows.push_back({i, 1});
-      rows.push_back({i, -1});
+      const Interval both = intersect(root_[k][i], known[k][i]);
+      if (!is_nan(both)) root_[k][i] = both;
     }
-    const Planes found = planes(k, rows);
-    for (std::size_t r = 0; r < rows.size(); ++r) {
-      const double top =
-          add_up(found.offsets[r], domain_.max_up(&found.weights[r * domain_.inputs()]));
-      Interval& range = root_[k][rows[r].place];
-      (rows[r].sign > 0 ? range.hi : range.lo) = rows[r].sign * top;
-    }
-    // Where the linear bounds are worse than the largest products.
-    for (std::size_t i = 0; i < root_[k].size(); ++i) {
-      const double most = add_up(reach_[k][i], vague_[k][i]);
-      root_[k][i] = {std::max(root_[k][i].lo, -most), std::min(root_[k][i].hi, most)};
-    }
-    ranges_[k] = root_[k];
-    set_units(k);
+    set_root(k);
   }
 }
 

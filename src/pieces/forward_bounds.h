@@ -17,6 +17,9 @@ class ForwardBounds {
   // What the other one knows, for an equal domain.
   ForwardBounds(const ForwardBounds& other, const DomainSupport& domain);
 
+  // Ranges that hold on the whole domain, known from elsewhere: those found here shrink to them,
+  // and what follows from them, too.
+  void narrow(const std::vector<std::vector<Interval>>& known);
   // What the sides of the path leave; false when nothing. Not for two threads at once.
   bool restrict_to(const Path& path);
   // Of each unit, by layer.
@@ -44,6 +47,7 @@ class ForwardBounds {
   };
   // sign * (value before the unit) <= weights x + offset.
   [[nodiscard]] Planes planes(std::size_t layer, const std::vector<Row>& rows) const;
+  void set_root(std::size_t layer);
   void set_units(std::size_t layer);
   void set_reach(std::size_t layer);
 

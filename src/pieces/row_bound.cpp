@@ -29,7 +29,8 @@ Interval weight_range(const DenseLayer& layer, Index i, Index j) {
 
 }  // namespace
 
-RowBound::RowBound(const LayeredNet& net, GradientNorm norm) : net_(net), norm_(norm) {
+RowBound::RowBound(const LayeredNet& net, GradientNorm norm, MixedProduct mixed)
+    : net_(net), norm_(norm), mixed_(mixed) {
   const std::size_t hidden = net.hidden();
   for (const DenseLayer& layer : net.layers) turned_.push_back(transposed_weights(layer));
   lines_.resize(hidden);
@@ -53,7 +54,13 @@ void RowBound::set_lines(std::size_t k, const std::vector<Interval>& slopes) {
     freedom_[k][i] = (d.hi - d.lo) * magnitude(v);
     double up = d.hi, down = d.lo, above = 0, below = 0;
     if (d.lo != d.hi && v.hi <= 0) std::swap(up, down);
-    if (d.lo != d.hi && v.lo < 0 && v.hi > 0) {
+    const bool is_mixed = d.lo != d.hi && v.lo < 0 && v.hi > 0;
+    if (is_mixed && mixed_ == MixedProduct::kConstant) {
+      const Interval product = d * v;  // holds 0
+      up = down = 0;
+      above = product.hi;
+      below = product.lo;
+    } else if (is_mixed) {
       const double width = v.hi - v.lo;
       up = (d.hi * v.hi - d.lo * v.lo) / width;
       down = (d.lo * v.hi - d.hi * v.lo) / width;
@@ -270,11 +277,29 @@ double RowBound::sum_of_entries(const std::vector<Index>& open,
   return add_up(add_up(result[0], sum_up(offset)), mul_up(error, 1.0 + 0x1p-20));
 }
 
-double RowBound::up(const Slopes& slopes, Index row, std::vector<float>& signs) {
+void RowBound::set_all_lines(const Slopes& slopes, Index row) {
   for (std::size_t k = net_.hidden(); k-- > 0;) {
     set_pull(k, slopes, row);
     set_lines(k, slopes[k]);
   }
+}
+
+std::vector<Interval> RowBound::entries(const Slopes& slopes, Index row) {
+  set_all_lines(slopes, row);
+  std::vector<Interval> gradient(at(net_.inputs()));
+  enclose(0, {}, gradient);
+  return gradient;
+}
+
+std::vector<Interval> RowBound::behind_first_units(const Slopes& slopes, Index row) {
+  set_all_lines(slopes, row);
+  std::vector<Interval> products;
+  for (std::size_t i = 0; i < slopes[0].size(); ++i) products.push_back(slopes[0][i] * pull_[0][i]);
+  return products;
+}
+
+double RowBound::up(const Slopes& slopes, Index row, std::vector<float>& signs) {
+  set_all_lines(slopes, row);
   const Index n = net_.inputs();
   std::vector<Interval> gradient(at(n));
   if (net_.hidden() == 0) {

@@ -12,14 +12,22 @@ namespace lipscope {
 // The norm of the gradient that is asked for.
 enum class GradientNorm { kOne, kMax };
 
+// What stands for a product of a slope and a value of either sign: its chord, or the largest
+// product [local-9].
+enum class MixedProduct { kChord, kConstant };
+
 class RowBound {
  public:
-  RowBound(const LayeredNet& net, GradientNorm norm);
+  RowBound(const LayeredNet& net, GradientNorm norm, MixedProduct mixed = MixedProduct::kChord);
 
   // Upper bound of the norm of the gradient of output `row`, for all slopes in the intervals, all
   // rounding included. `signs`: of entries of the gradient that a call for a larger set of slopes
   // found to have one sign (0: not known), or empty; updated. Not for two threads at once.
   [[nodiscard]] double up(const Slopes& slopes, Index row, std::vector<float>& signs);
+  // Enclosures of the entries of the gradient, or of its derivatives by the values behind the first
+  // units: those times the first weights are the gradient. Not for a network without units.
+  [[nodiscard]] std::vector<Interval> entries(const Slopes& slopes, Index row);
+  [[nodiscard]] std::vector<Interval> behind_first_units(const Slopes& slopes, Index row);
   // How much of the last bound is due to the unit's freedom.
   [[nodiscard]] double weight(UnitId unit) const { return weight_[unit.layer][unit.place]; }
 
@@ -30,6 +38,7 @@ class RowBound {
     std::vector<double> up_slope, up_offset, down_slope, down_offset;
   };
 
+  void set_all_lines(const Slopes& slopes, Index row);
   void set_pull(std::size_t layer, const Slopes& slopes, Index row);
   void set_lines(std::size_t layer, const std::vector<Interval>& slopes);
   // Upper bounds of the rows of `eta` (count x width of the layer) applied to what leaves the units
@@ -45,6 +54,7 @@ class RowBound {
 
   const LayeredNet& net_;
   GradientNorm norm_;
+  MixedProduct mixed_;
   std::vector<std::vector<double>> turned_;   // weights of each layer, transposed
   std::vector<std::vector<Interval>> pull_;   // values before the slopes, by hidden layer
   std::vector<std::vector<double>> reach_;    // bounds of sums of |W| |u|, by hidden layer

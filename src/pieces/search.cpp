@@ -11,17 +11,6 @@
 namespace lipscope {
 namespace {
 
-// Multipliers of units with one slope do not matter.
-std::vector<double> of_open_units(const Slopes& slopes, const Multipliers& multipliers) {
-  std::vector<double> list;
-  for (std::size_t k = 0; k < multipliers.size(); ++k) {
-    for (std::size_t i = 0; i < slopes[k].size(); ++i) {
-      if (slopes[k][i].lo != slopes[k][i].hi) list.push_back(multipliers[k][i]);
-    }
-  }
-  return list;
-}
-
 std::optional<Multipliers> to_all_units(const Slopes& slopes, const std::vector<double>& list,
                                         bool needed) {
   Multipliers all;
@@ -44,6 +33,16 @@ Slopes reversed_if(bool on, Slopes slopes) {
 }
 
 }  // namespace
+
+std::vector<double> of_open_units(const Slopes& slopes, const Multipliers& multipliers) {
+  std::vector<double> list;
+  for (std::size_t k = 0; k < multipliers.size(); ++k) {
+    for (std::size_t i = 0; i < slopes[k].size(); ++i) {
+      if (slopes[k][i].lo != slopes[k][i].hi) list.push_back(multipliers[k][i]);
+    }
+  }
+  return list;
+}
 
 PieceSearch::PieceSearch(const LayeredNet& net, const Parts& parts, const Region& region,
                          TryPoint try_point, double lower)

@@ -86,6 +86,10 @@ class PieceSearch {
   int disappointed_ = 0;
 };
 
+// Multipliers of units without a single slope, in their order: what a node of a tree holds.
+[[nodiscard]] std::vector<double> of_open_units(const Slopes& slopes,
+                                                const Multipliers& multipliers);
+
 // The upper bound that the tree proves; +inf for one that is not a tree of this network.
 [[nodiscard]] double confirmed_bound(const LayeredNet& net, const Parts& parts, Region& region,
                                      const CaseTree& tree);

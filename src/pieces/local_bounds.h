@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bounds of the Jacobian on a bounded domain that follow from the network and its slopes alone, by
+// name: a certificate names the bound and the checker computes it again.
+#pragma once
+
+#include <functional>
+#include <string_view>
+
+#include "lipscope/norm.h"
+#include "pieces/layered_net.h"
+
+namespace lipscope {
+
+struct LocalBound {
+  std::string_view name;
+  // Why it says nothing in these norms; empty when it does.
+  std::string (*unsupported)(const NormPair& norms, Index inputs, Index outputs);
+  // Upper bound of the norm of every Jacobian whose slopes lie in the intervals, every rounding
+  // included; +inf when there is none. `stop` is asked now and then: +inf when it says so.
+  double (*upper)(const LayeredNet& net, const Slopes& slopes, const NormPair& norms,
+                  const std::function<bool()>& stop);
+  double (*cost)(const LayeredNet& net, const NormPair& norms);  // multiplications, about
+};
+
+// Null for an unknown name.
+[[nodiscard]] const LocalBound* find_local_bound(std::string_view name);
+
+// Multiplications of linear bounds of the values before all units [pieces-6].
+[[nodiscard]] double forward_cost(const LayeredNet& net);
+
+}  // namespace lipscope
