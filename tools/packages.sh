@@ -2,7 +2,8 @@
 # Debian packages of this project, and how to have them. Sourced by ./demo and ./check.
 
 packages_build="g++ cmake ninja-build pkg-config libonnx-dev libprotobuf-dev protobuf-compiler libdnnl-dev
-  libopenblas-pthread-dev libcli11-dev nlohmann-json3-dev libfmt-dev zlib1g-dev libhwy-dev"
+  libopenblas-pthread-dev libcli11-dev nlohmann-json3-dev libfmt-dev zlib1g-dev libhwy-dev
+  coinor-libcbc-dev"
 packages_check="libgtest-dev libmpfr-dev libonnx-testdata clang-format python3-minimal"
 
 # ensure_packages NAME...: installs what is missing; without root or sudo prints the line and exits 2.

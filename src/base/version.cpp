@@ -10,6 +10,12 @@
 #include <oneapi/dnnl/dnnl.h>
 #endif
 
+#ifdef LIPSCOPE_HAVE_CBC
+#include <CbcConfig.h>
+#else
+#define CBC_VERSION "not built in"
+#endif
+
 namespace lipscope {
 namespace {
 
@@ -33,7 +39,8 @@ std::vector<std::pair<std::string, std::string>> build_features() {
           {"protobuf", google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION)},
           {"fmt", fmt::format("{}.{}.{}", FMT_VERSION / 10000, FMT_VERSION / 100 % 100,
                               FMT_VERSION % 100)},
-          {"zlib", zlibVersion()}};
+          {"zlib", zlibVersion()},
+          {"cbc", CBC_VERSION}};
 }
 
 }  // namespace lipscope

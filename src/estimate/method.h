@@ -56,6 +56,7 @@ struct Method {
   void (*run)(const MethodRun& run);
   // A first answer, to be had long before run() ends; may be null.
   void (*run_first)(const MethodRun& run) = nullptr;
+  bool only_by_name = false;  // not part of an answer unless the user asks for it
 };
 
 // In the order they run, cheapest first.

@@ -86,8 +86,11 @@ class Plan {
 
   std::string reason_to_skip(const Method& method) const {
     if (!budget_.methods.empty() && !is_named(method)) return "not asked for";
+    if (method.only_by_name && !is_named(method))
+      return fmt::format("only when asked for: --methods {}", method.info.id);
     if (std::string reason = method.unsupported(query_); !reason.empty()) return reason;
-    if (reached_target()) return "the target ratio was reached before";
+    // Methods for comparison are asked for because of their answer, not for the bracket's sake.
+    if (reached_target() && !method.only_by_name) return "the target ratio was reached before";
     if (context_.stop.stop_requested()) return "interrupted before";
     if (Clock::now() >= deadline_) return "the time was up before";
     return {};

@@ -10,6 +10,8 @@
 namespace lipscope {
 namespace {
 
+using namespace testing_support;
+
 std::vector<SdpSegment> segments_of(const Graph& graph, const SegmentLimits& limits,
                                     std::string& reason) {
   ValueBoxes boxes(graph, input_boxes(graph, {}));

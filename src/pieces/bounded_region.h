@@ -25,7 +25,12 @@ class BoundedRegion : public Region {
   [[nodiscard]] std::optional<double> split_at(UnitId unit) const override;
   [[nodiscard]] bool by_layers() const override { return false; }
   [[nodiscard]] Slopes slopes_at(const std::vector<double>& point) const override;
-  [[nodiscard]] std::size_t open_units() const;  // after look()
+  [[nodiscard]] const DomainSupport& domain() const { return domain_; }
+  // After look(): units without a single slope, and values before all units.
+  [[nodiscard]] std::size_t open_units() const;
+  [[nodiscard]] const std::vector<std::vector<Interval>>& ranges() const {
+    return forward_.ranges();
+  }
 
   // Narrows the ranges of all units to what the semidefinite recursion with these multipliers says
   // about their distance from their values at a point [local-11]. False for multipliers of another

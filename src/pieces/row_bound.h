@@ -28,6 +28,8 @@ class RowBound {
   // units: those times the first weights are the gradient. Not for a network without units.
   [[nodiscard]] std::vector<Interval> entries(const Slopes& slopes, Index row);
   [[nodiscard]] std::vector<Interval> behind_first_units(const Slopes& slopes, Index row);
+  // Enclosures of the derivatives by the values behind units, by layer, of the last call.
+  [[nodiscard]] const std::vector<std::vector<Interval>>& pulls() const { return pull_; }
   // How much of the last bound is due to the unit's freedom.
   [[nodiscard]] double weight(UnitId unit) const { return weight_[unit.layer][unit.place]; }
 
