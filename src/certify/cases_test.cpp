@@ -140,7 +140,9 @@ INSTANTIATE_TEST_SUITE_P(AllNorms, CasesProof,
                          testing::Values(std::pair{"2", false}, std::pair{"inf", false},
                                          std::pair{"1", false}, std::pair{"2:inf", false},
                                          std::pair{"2", true}, std::pair{"inf", true},
-                                         std::pair{"1", true}, std::pair{"1:2", true}));
+                                         std::pair{"1", true}, std::pair{"1:2", true},
+                                         std::pair{"inf:1", true}, std::pair{"2:1", true},
+                                         std::pair{"inf:2", false}));
 
 class LocalProof : public testing::TestWithParam<std::pair<const char*, const char*>> {
  protected:

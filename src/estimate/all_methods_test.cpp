@@ -33,7 +33,8 @@ Graph network(Rng& rng) {
 }
 
 TEST(AllMethods, HoldForEveryNetwork) {
-  static const char* kNorms[] = {"2", "2", "2", "inf", "1", "2:inf", "1:2", "inf:2", "3"};
+  static const char* kNorms[] = {"2",   "2",     "2",     "inf", "1", "2:inf",
+                                 "1:2", "inf:2", "inf:1", "2:1", "3"};
   const int networks = number_of("LIPSCOPE_NETWORKS", 600), seed = number_of("LIPSCOPE_SEED", 1);
   std::map<std::string, int> bounds;
   for (int i = 0; i < networks; ++i) {

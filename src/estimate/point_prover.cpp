@@ -31,21 +31,23 @@ std::vector<double> PointProver::steepest(const std::vector<double>& x) {
     return jacobian_norms(*run_.query.graph, x, 1, run_.query.norms, std::move(direction), 60)
         .direction;
   }
-  const std::vector<double> rows = plain_jacobian(net_, region_.slopes_at(x));
-  const auto outputs = static_cast<std::size_t>(net_.outputs());
+  const Slopes slopes = part_net_.slopes(region_.slopes_at(x));
+  const std::vector<double> rows = plain_jacobian(part_net_.get(), slopes);
+  const auto length = static_cast<std::size_t>(part_net_.get().inputs());
   double most = -1;
-  for (std::size_t part = 0; part < static_cast<std::size_t>(parts_.count); ++part) {
-    std::vector<double> entries;  // a row, or a column
-    for (std::size_t i = 0; i < (parts_.transposed ? outputs : n); ++i)
-      entries.push_back(parts_.transposed ? rows[i * n + part] : rows[part * n + i]);
-    const double norm = vector_norm(entries, Norm(parts_.norm));
+  for (Index part = 0; part < parts_.count; ++part) {
+    const std::span row(&rows[static_cast<std::size_t>(part) * length], length);
+    const double norm = vector_norm(row, Norm(parts_.norm));
     if (!(norm > most)) continue;
     most = norm;
-    if (parts_.transposed) {
-      std::ranges::fill(direction, 0);
-      direction[part] = 1;
-    } else {
-      dual_vector(entries, Norm(parts_.norm), direction);
+    if (!parts_.transposed) {
+      dual_vector(row, Norm(parts_.norm), direction);
+      continue;
+    }
+    for (Index i = 0; i < net_.inputs(); ++i) {
+      direction[static_cast<std::size_t>(i)] = parts_.signs ? Parts::sign(part, i)
+                                               : i == part  ? 1
+                                                            : 0;
     }
   }
   return direction;

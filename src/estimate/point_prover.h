@@ -19,6 +19,7 @@ class PointProver {
       : run_(run),
         net_(net),
         parts_(parts),
+        part_net_(net, parts),
         region_(region),
         name_(name),
         projection_(*run.query.graph, run.query.domain) {}
@@ -35,6 +36,7 @@ class PointProver {
   const MethodRun& run_;
   const LayeredNet& net_;
   const Parts& parts_;
+  PartNet part_net_;
   const Region& region_;
   std::string_view name_;
   DomainProjection projection_;

@@ -108,21 +108,6 @@ void shorten(Multipliers& multipliers) {
   }
 }
 
-std::optional<Parts> parts_of(const NormPair& norms, Index inputs, Index outputs) {
-  const double p = norms.in.p(), q = norms.out.p();
-  const auto simple = [](double e) { return e == 1 || e == 2 || e == kInf; };
-  if (outputs == 1 || q == kInf) {
-    if (!simple(p)) return std::nullopt;
-    const double dual = p == 1 ? kInf : p == 2 ? 2 : 1;
-    return Parts{.norm = dual, .count = outputs};
-  }
-  if (p == 1 || inputs == 1)
-    return simple(q) ? std::optional(Parts{.transposed = true, .norm = q, .count = inputs})
-                     : std::nullopt;
-  if (p == 2 && q == 2) return Parts{.whole = true};
-  return std::nullopt;
-}
-
 std::vector<double> plain_jacobian(const LayeredNet& net, const Slopes& slopes) {
   const DenseLayer& last = net.layers.back();
   std::vector<double> rows = last.weights;  // by the entries behind each layer

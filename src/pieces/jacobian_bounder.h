@@ -4,9 +4,9 @@
 
 #include <memory>
 
-#include "lipscope/norm.h"
 #include "pieces/euclidean_bound.h"
 #include "pieces/multiplier_search.h"
+#include "pieces/parts.h"
 #include "pieces/row_bound.h"
 
 namespace lipscope {
@@ -37,25 +37,14 @@ class JacobianBounder {
 // To five decimal digits: multipliers go into certificates, and any are valid.
 void shorten(Multipliers& multipliers);
 
-// How a norm of the Jacobian is the largest of the norms of parts of it: its rows, its columns, or
-// the whole as one part.
-struct Parts {
-  bool transposed = false;  // the parts are rows of the transposed network
-  bool whole = false;       // one part, l2 to l2
-  double norm = 2;          // of a row: 1, 2 or infinity
-  Index count = 1;
-};
-// Nothing where the norms are no such largest one.
-[[nodiscard]] std::optional<Parts> parts_of(const NormPair& norms, Index inputs, Index outputs);
-
 // The Jacobian for slopes that are single numbers (else for their middles), by rows, in plain
 // arithmetic.
 [[nodiscard]] std::vector<double> plain_jacobian(const LayeredNet& net, const Slopes& slopes);
 // The norm for slopes that are single numbers (else for their middles), in plain arithmetic. `net`:
-// transposed where the parts say so.
+// that of PartNet.
 [[nodiscard]] double plain_norm(const LayeredNet& net, const Parts& parts, const Slopes& slopes);
 
-// `net`: transposed where the parts say so. Borrowed.
+// `net`: that of PartNet. Borrowed.
 [[nodiscard]] std::unique_ptr<JacobianBounder> make_bounder(const LayeredNet& net,
                                                             const Parts& parts);
 

@@ -88,11 +88,9 @@ double linear_jacobian_up(const LayeredNet& net, const Slopes& slopes, const Nor
     const auto box = box_by_rows(net, slopes, MixedProduct::kChord, stop);
     return box ? std::min(norm_up(*box, norms), plain) : kInf;
   }
-  const LayeredNet turned = sums->transposed ? transposed(net) : LayeredNet{};
-  const LayeredNet& by_part = sums->transposed ? turned : net;
-  Slopes along = slopes;
-  if (sums->transposed) std::ranges::reverse(along);
-  RowBound rows(by_part, GradientNorm::kOne);
+  const PartNet by_part(net, *sums);
+  const Slopes along = by_part.slopes(slopes);
+  RowBound rows(by_part.get(), GradientNorm::kOne);
   double largest = 0;
   for (Index r = 0; r < sums->count; ++r) {
     if (stop && stop()) return kInf;
@@ -118,10 +116,9 @@ double gram_l2_up(const LayeredNet& net, const Slopes& slopes, const NormPair& n
                   const Stop& stop) {
   if (net.hidden() == 0) return fast_lip_up(net, slopes, norms, {});
   const Parts parts = *parts_of(norms, net.inputs(), net.outputs());
-  const LayeredNet turned = parts.transposed ? transposed(net) : LayeredNet{};
-  Slopes along = slopes;
-  if (parts.transposed) std::ranges::reverse(along);
-  GramBound bound(parts.transposed ? turned : net);
+  const PartNet by_part(net, parts);
+  const Slopes along = by_part.slopes(slopes);
+  GramBound bound(by_part.get());
   if (parts.whole) return bound.whole_up(along);
   double largest = 0;
   for (Index r = 0; r < parts.count; ++r) {

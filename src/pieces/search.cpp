@@ -27,11 +27,6 @@ std::optional<Multipliers> to_all_units(const Slopes& slopes, const std::vector<
   return at == list.size() ? std::optional(std::move(all)) : std::nullopt;
 }
 
-Slopes reversed_if(bool on, Slopes slopes) {
-  if (on) std::ranges::reverse(slopes);
-  return slopes;
-}
-
 }  // namespace
 
 std::vector<double> of_open_units(const Slopes& slopes, const Multipliers& multipliers) {
@@ -46,13 +41,12 @@ std::vector<double> of_open_units(const Slopes& slopes, const Multipliers& multi
 
 PieceSearch::PieceSearch(const LayeredNet& net, const Parts& parts, const Region& region,
                          TryPoint try_point, double lower)
-    : net_(net), parts_(parts), try_point_(std::move(try_point)), lower_(lower) {
-  if (parts.transposed) turned_ = transposed(net);
-  workers_.push_back({make_bounder(part_net(), parts), region.clone()});
-}
-
-Slopes PieceSearch::for_part(Slopes slopes) const {
-  return reversed_if(parts_.transposed, std::move(slopes));
+    : net_(net),
+      parts_(parts),
+      part_net_(net, parts),
+      try_point_(std::move(try_point)),
+      lower_(lower) {
+  workers_.push_back({make_bounder(part_net_.get(), parts), region.clone()});
 }
 
 std::optional<UnitId> PieceSearch::choose(const Worker& worker, const Slopes& slopes) const {
@@ -90,10 +84,10 @@ PieceSearch::Bounded PieceSearch::bounded(Worker& worker, Open open) const {
   part.proof = std::move(view.proof);
   if (!view.empty) {
     if (!view.point.empty() && view.point != open.point)
-      part.norm_at_point =
-          plain_norm(part_net(), parts_, for_part(worker.region->slopes_at(view.point)));
+      part.norm_at_point = plain_norm(part_net_.get(), parts_,
+                                      part_net_.slopes(worker.region->slopes_at(view.point)));
     open.point = std::move(view.point);
-    const Slopes slopes = for_part(view.slopes);
+    const Slopes slopes = part_net_.slopes(view.slopes);
     open.bound = worker.bounder->up(slopes, open.part, enough(), open.state);
     if (std::isnan(open.bound)) open.bound = kInf;
     part.multipliers = of_open_units(slopes, worker.bounder->multipliers());
@@ -143,7 +137,7 @@ void PieceSearch::start() {
 
 void PieceSearch::prepare_workers(std::size_t count) {
   while (workers_.size() < count) {
-    workers_.push_back({make_bounder(part_net(), parts_), workers_[0].region->clone()});
+    workers_.push_back({make_bounder(part_net_.get(), parts_), workers_[0].region->clone()});
     for (Index part = 0; part < parts_.count; ++part) {
       LIPSCOPE_CHECK(workers_.back().bounder->use_input_weights(
           part, tree_.input_weights[static_cast<std::size_t>(part)]));
@@ -203,9 +197,8 @@ bool PieceSearch::run(double ratio, const std::function<bool()>& stop) {
 
 double confirmed_bound(const LayeredNet& net, const Parts& parts, Region& region,
                        const CaseTree& tree) {
-  std::optional<LayeredNet> turned;
-  if (parts.transposed) turned = transposed(net);
-  const auto bounder = make_bounder(turned ? *turned : net, parts);
+  const PartNet part_net(net, parts);
+  const auto bounder = make_bounder(part_net.get(), parts);
   struct Visit {
     std::size_t node;
     Index part;
@@ -237,8 +230,7 @@ double confirmed_bound(const LayeredNet& net, const Parts& parts, Region& region
       if (bounder->inherits()) {
         const Region::View view = region.confirm(visit.path, {});
         if (view.empty) continue;  // and so are all parts of it
-        (void)bounder->confirm(reversed_if(parts.transposed, view.slopes), visit.part, {},
-                               visit.state);
+        (void)bounder->confirm(part_net.slopes(view.slopes), visit.part, {}, visit.state);
       }
       for (const bool above : {false, true}) {
         Visit child{node.children[above ? 1 : 0], visit.part, visit.path, visit.state};
@@ -249,7 +241,7 @@ double confirmed_bound(const LayeredNet& net, const Parts& parts, Region& region
     }
     const Region::View view = region.confirm(visit.path, node.empty);
     if (view.empty) continue;
-    const Slopes slopes = reversed_if(parts.transposed, view.slopes);
+    const Slopes slopes = part_net.slopes(view.slopes);
     const bool needed = parts.norm == 2 || !node.multipliers.empty();
     const auto multipliers = to_all_units(slopes, node.multipliers, needed);
     if (!multipliers) return kInf;

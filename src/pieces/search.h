@@ -70,12 +70,10 @@ class PieceSearch {
   [[nodiscard]] double enough() const { return std::max(closed_, lower_ * ratio_); }
   [[nodiscard]] bool full() const;
   [[nodiscard]] std::optional<UnitId> choose(const Worker& worker, const Slopes& slopes) const;
-  [[nodiscard]] Slopes for_part(Slopes slopes) const;
-  [[nodiscard]] const LayeredNet& part_net() const { return turned_ ? *turned_ : net_; }
 
   const LayeredNet& net_;
   Parts parts_;
-  std::optional<LayeredNet> turned_;
+  PartNet part_net_;
   std::vector<Worker> workers_;
   TryPoint try_point_;
   double lower_, seen_ = 0, closed_ = 0, ratio_ = 1;

@@ -99,8 +99,9 @@ TEST(ExactConstants, OnBoxesAreThoseOfAllPieces) {
   std::uniform_real_distribution<double> uniform(-1, 1);
   int pieces = 0, closed = 0;
   for (int trial = 0; trial < networks; ++trial) {
-    static const char* kNorms[] = {"2", "inf", "1", "2:inf", "1:2", "1:inf"};
-    const char* norm = kNorms[trial % 6];
+    static const char* kNorms[] = {"2",     "inf",   "1",   "2:inf", "1:2",
+                                   "1:inf", "inf:1", "2:1", "inf:2"};
+    const char* norm = kNorms[trial % 9];
     const Index n = 1 + pick_of(rng, 3);
     std::vector<Index> widths;
     for (Index k = 1 + pick_of(rng, 2); k > 0; --k) widths.push_back(1 + pick_of(rng, 5));
@@ -132,8 +133,8 @@ TEST(ExactConstants, InTheWholeSpaceAreThoseOfAllPieces) {
   int equal = 0;
   constexpr int kNetworks = 200;
   for (int trial = 0; trial < kNetworks; ++trial) {
-    static const char* kNorms[] = {"2", "inf", "1"};
-    const char* norm = kNorms[trial % 3];
+    static const char* kNorms[] = {"2", "inf", "1", "inf:1", "2:1", "inf:2"};
+    const char* norm = kNorms[trial % 6];
     const Index n = 1 + pick_of(rng, 3);
     std::vector<Index> widths;
     for (Index k = 1 + pick_of(rng, 2); k > 0; --k) widths.push_back(1 + pick_of(rng, 5));

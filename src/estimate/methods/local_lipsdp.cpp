@@ -97,19 +97,17 @@ void run_local_lipsdp(const MethodRun& run) {
   const SerialBlas serial;
   BoundedRegion region(*net, run.query.domain);
   if (!region.usable()) return run.decline("values that are not bounded on the domain");
-  const LayeredNet turned = parts.transposed ? transposed(*net) : LayeredNet{};
+  const PartNet part_net(*net, parts);
   std::vector<Solver> by_part;
   for (Index part = 0; part < parts.count; ++part)
-    by_part.emplace_back(parts.transposed ? turned : *net,
-                         parts.whole ? std::nullopt : std::optional(part));
+    by_part.emplace_back(part_net.get(), parts.whole ? std::nullopt : std::optional(part));
   Solver whole(*net, std::nullopt);
   const auto stop = [&] { return run.should_stop(); };
   std::vector<Multipliers> narrowing;
   double best = kInf;
   for (int round = 0; round < kRounds && !stop(); ++round) {
     const Slopes slopes = region.confirm({}, {}).slopes;
-    Slopes along = slopes;
-    if (parts.transposed) std::ranges::reverse(along);
+    const Slopes along = part_net.slopes(slopes);
     CaseTree tree{.narrowing = narrowing};
     double upper = 0;
     Solver::Found found;
