@@ -32,20 +32,17 @@ struct BoundFlags {
   std::string certificate;
 };
 
-// One radius of a series, or the only question there is.
-struct Solved {
-  std::optional<double> radius;
-  Answer answer;
-};
-
 struct BoundFindings {
   Question question;
-  std::vector<Solved> series;  // by growing radius
+  std::vector<RadiusAnswer> series;  // by growing radius; without a ball the only answer
   std::vector<std::pair<std::pair<Index, Index>, Answer>> margins;
   bool missed_target = false;
   double seconds = 0;
 
   [[nodiscard]] const Answer& main() const { return series.back().answer; }
+  [[nodiscard]] std::optional<double> largest_radius() const {
+    return question.radii.empty() ? std::nullopt : std::optional(question.radii.back());
+  }
 };
 
 BoundFindings find_brackets(const BoundFlags& flags, const Common& common) {
@@ -63,15 +60,14 @@ BoundFindings find_brackets(const BoundFlags& flags, const Common& common) {
   Budget budget{.time = left(),
                 .target_ratio = flags.target_ratio.value_or(1 + 1e-6),
                 .methods = flags.methods};
-  const auto radii = found.question.radii;
-  const std::size_t count = std::max<std::size_t>(1, radii.size());
-  const double share = found.question.margins.empty() ? 1 : 0.5;
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::optional<double> radius = radii.empty() ? std::nullopt : std::optional(radii[i]);
-    budget.time = share * left() / static_cast<double>(count - i);
-    found.series.push_back({radius, find_bracket(found.question.query(radius), budget, context)});
+  budget.time = (found.question.margins.empty() ? 1 : 0.5) * left();
+  const std::optional<double> largest = found.largest_radius();
+  const Query query = found.question.query(largest);
+  if (largest) {
+    found.series = find_series(query, found.question.radii, budget, context);
+  } else {
+    found.series.push_back({.answer = find_bracket(query, budget, context)});
   }
-  const std::optional<double> largest = radii.empty() ? std::nullopt : std::optional(radii.back());
   for (std::size_t i = 0; i < found.question.margins.size(); ++i) {
     Question pair = found.question;
     Selection row;
@@ -88,7 +84,7 @@ BoundFindings find_brackets(const BoundFlags& flags, const Common& common) {
 }
 
 std::string certificate_of(const BoundFindings& found) {
-  return write_certificate(found.question.statement(found.series.back().radius), found.main());
+  return write_certificate(found.question.statement(found.largest_radius()), found.main());
 }
 
 Json method_rows(const Answer& answer) {
@@ -124,7 +120,7 @@ Json bound_document(const BoundFindings& found) {
                   {"inputs", describe_values(graph, graph.inputs())},
                   {"outputs", describe_values(graph, graph.outputs())},
                   {"parameters", graph.parameter_count()}}},
-                {"query", statement_to_json(found.question.statement(found.series.back().radius))},
+                {"query", statement_to_json(found.question.statement(found.largest_radius()))},
                 {"lower", to_json(best_lower(answer.bracket))},
                 {"upper", to_json(best_upper(answer.bracket))}};
   const auto ratio = answer.bracket.ratio();
@@ -133,10 +129,10 @@ Json bound_document(const BoundFindings& found) {
   document["witness"] = witness_json(answer);
   document["series"] = Json::array();
   if (found.series.size() > 1) {
-    for (const Solved& solved : found.series) {
-      document["series"].push_back({{"radius", *solved.radius},
-                                    {"lower", to_json(best_lower(solved.answer.bracket))},
-                                    {"upper", to_json(best_upper(solved.answer.bracket))}});
+    for (const RadiusAnswer& one : found.series) {
+      document["series"].push_back({{"radius", one.radius},
+                                    {"lower", to_json(best_lower(one.bracket))},
+                                    {"upper", to_json(best_upper(one.bracket))}});
     }
   }
   if (!found.margins.empty()) {
@@ -188,12 +184,10 @@ std::string bound_text(const BoundFindings& found, const BoundFlags& flags) {
   if (!question.selected.from.empty())
     text += fmt::format("from the output of node '{}'\n", question.selected.from);
   text += fmt::format("l{} -> l{}, {}\n", question.norms.in.name(), question.norms.out.name(),
-                      domain_text(question, found.series.back().radius));
+                      domain_text(question, found.largest_radius()));
   if (found.series.size() > 1) {
-    for (const Solved& solved : found.series) {
-      text +=
-          fmt::format("  radius {:<8} {}\n", *solved.radius, bracket_line(solved.answer.bracket));
-    }
+    for (const RadiusAnswer& one : found.series)
+      text += fmt::format("  radius {:<8} {}\n", one.radius, bracket_line(one.bracket));
   } else {
     text += fmt::format("  {}\n", bracket_line(answer.bracket));
   }

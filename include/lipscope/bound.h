@@ -163,12 +163,19 @@ class GainMemory;
 // Gains found for one query are there for the next one with the same context.
 [[nodiscard]] std::shared_ptr<GainMemory> make_gain_memory();
 
+// A pair of points that may prove a good lower bound, and the method that found it.
+struct Hint {
+  Witness witness;
+  std::string method;
+};
+
 // Everything a run may use; nothing global.
 struct RunContext {
   std::stop_token stop;
   std::uint64_t seed = 1;
   std::function<void(const ProgressEvent&)> progress;
   std::shared_ptr<GainMemory> memory = make_gain_memory();
+  std::vector<Hint> hints = {};  // tried before any method
 };
 
 struct Budget {
@@ -181,6 +188,21 @@ struct Budget {
 // request. Throws kUsage for an unknown method name.
 [[nodiscard]] Answer find_bracket(const Query& query, const Budget& budget,
                                   const RunContext& context);
+
+// One radius of a series of balls with the same centre.
+struct RadiusAnswer {
+  double radius = 0;
+  Answer answer;    // to the question for this radius alone
+  Bracket bracket;  // and what the others add: upper bounds of larger balls hold in smaller ones
+};
+
+// The query's ball with each of the radii, which grow; the time is for all of them. What proves a
+// lower bound in a ball starts the search in the next one, so both bounds grow with the radius.
+// Stopped early, each radius still has a quick upper bound where there is one.
+[[nodiscard]] std::vector<RadiusAnswer> find_series(const Query& query,
+                                                    std::span<const double> radii,
+                                                    const Budget& budget,
+                                                    const RunContext& context);
 
 struct MethodInfo {
   std::string_view id, side, summary, theory;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "estimate/method.h"
+#include "estimate/quotient.h"
 #include "lipscope/error.h"
 
 namespace lipscope {
@@ -52,6 +53,7 @@ class Plan {
         deadline_(start_ + std::chrono::duration_cast<Clock::duration>(budget.time)) {}
 
   Answer run() {
+    try_hints();
     std::vector<MethodReport>& reports = answer_.methods;
     reports.reserve(methods().size());
     for (const Method& method : methods()) {
@@ -75,6 +77,15 @@ class Plan {
   }
 
  private:
+  void try_hints() {
+    for (const Hint& hint : context_.hints) {
+      const Witness& witness = hint.witness;
+      if (!in_domain(query_.domain, witness.x) || !in_domain(query_.domain, witness.y)) continue;
+      const double value = proved_quotient(query_, witness, true);
+      if (value > 0) keep(true, {value, Guarantee::kProved, hint.method}, {.witness = witness});
+    }
+  }
+
   bool reached_target() const {
     const auto ratio = answer_.bracket.ratio();
     return ratio && *ratio <= budget_.target_ratio;

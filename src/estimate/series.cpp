@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "base/check.h"
+#include "lipscope/bound.h"
+
+namespace lipscope {
+namespace {
+
+// Without an upper bound, as after an interrupt, a product of gains is better than nothing.
+void add_quick_upper(const Query& query, const RunContext& context, Answer& answer) {
+  if (answer.bracket.upper(Guarantee::kProved)) return;
+  RunContext go_on = context;
+  go_on.stop = {};
+  Answer quick = find_bracket(
+      query, {.time = std::chrono::duration<double>(1), .methods = {"layer-product", "dag"}},
+      go_on);
+  const auto upper = quick.bracket.upper(Guarantee::kProved);
+  if (!upper) return;
+  answer.bracket.add_upper(*upper);
+  answer.gains = std::move(quick.gains);
+  for (std::size_t i = 0; i < quick.methods.size(); ++i) {
+    if (quick.methods[i].bound) answer.methods[i] = std::move(quick.methods[i]);
+  }
+}
+
+}  // namespace
+
+std::vector<RadiusAnswer> find_series(const Query& query, std::span<const double> radii,
+                                      const Budget& budget, const RunContext& context) {
+  LIPSCOPE_CHECK(query.domain.ball && std::ranges::is_sorted(radii));
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  RunContext warm = context;
+  std::vector<RadiusAnswer> series;
+  for (std::size_t i = 0; i < radii.size(); ++i) {
+    Query at_radius = query;
+    at_radius.domain.ball->radius = radii[i];
+    Budget share = budget;
+    const std::chrono::duration<double> used = Clock::now() - start;
+    share.time = std::max(std::chrono::duration<double>(0), budget.time - used) /
+                 static_cast<double>(radii.size() - i);
+    RadiusAnswer found{radii[i], find_bracket(at_radius, share, warm), {}};
+    if (budget.methods.empty()) add_quick_upper(at_radius, warm, found.answer);
+    found.bracket = found.answer.bracket;
+    if (const auto lower = found.bracket.lower(Guarantee::kProved); lower && found.answer.witness)
+      warm.hints = {{*found.answer.witness, lower->method}};
+    series.push_back(std::move(found));
+  }
+  for (std::size_t i = series.size(); i-- > 1;) {
+    if (const auto upper = series[i].bracket.upper(Guarantee::kProved))
+      series[i - 1].bracket.add_upper(*upper);
+  }
+  return series;
+}
+
+}  // namespace lipscope
