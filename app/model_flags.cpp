@@ -47,17 +47,23 @@ GraphOptions ModelFlags::options() const {
   return options;
 }
 
-double parse_scale(const std::string& text) {
+std::optional<double> parse_ratio(std::string_view text) {
   const std::size_t slash = text.find('/');
   double numerator = 0, denominator = 1;
-  const bool good = parse_double(std::string_view(text).substr(0, slash), numerator) &&
-                    (slash == std::string::npos ||
-                     parse_double(std::string_view(text).substr(slash + 1), denominator));
-  if (!good || denominator == 0) {
+  const bool good =
+      parse_double(text.substr(0, slash), numerator) &&
+      (slash == std::string_view::npos || parse_double(text.substr(slash + 1), denominator));
+  if (!good || denominator == 0) return std::nullopt;
+  return numerator / denominator;
+}
+
+double parse_scale(const std::string& text) {
+  const auto scale = parse_ratio(text);
+  if (!scale) {
     throw Error(ErrorCode::kUsage,
                 fmt::format("--scale '{}': expected a number or a/b, for example 1/255", text));
   }
-  return numerator / denominator;
+  return *scale;
 }
 
 Json describe_values(const Graph& graph, std::span<const ValueId> ids) {

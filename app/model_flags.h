@@ -2,7 +2,9 @@
 // Flags and JSON shared by commands that take a model.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json.h"
@@ -24,6 +26,8 @@ struct ModelFlags {
 };
 
 // "a/b" or a number; throws kUsage.
+// "a" or "a/b"; nothing for other texts.
+[[nodiscard]] std::optional<double> parse_ratio(std::string_view text);
 [[nodiscard]] double parse_scale(const std::string& text);
 
 // {"name", "shape", "type"} of the graph's inputs or outputs.

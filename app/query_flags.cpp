@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 
+#include "base/rounding.h"
 #include "bounds/boxes.h"
 #include "lipscope/error.h"
 
@@ -69,6 +71,16 @@ Box read_box(const Question& question, const std::string& text) {
   if (const auto ends = to_pair(text)) {
     box.lower = Tensor::vector(std::vector<double>(static_cast<std::size_t>(size), ends->first));
     box.upper = Tensor::vector(std::vector<double>(static_cast<std::size_t>(size), ends->second));
+  } else if (text.find(',') != std::string::npos || to_number(text)) {
+    throw Error(
+        ErrorCode::kUsage,
+        fmt::format("--box '{}': expected LO,HI as two numbers, or an .npz file with arrays "
+                    "'lo' and 'hi'",
+                    text));
+  } else if (std::error_code ignored; !std::filesystem::exists(text, ignored)) {
+    throw Error(
+        ErrorCode::kBadFile,
+        fmt::format("--box {}: no such file; a box is LO,HI or an .npz with 'lo' and 'hi'", text));
   } else {
     box.lower = read_array(text + ":lo").cast(ElementType::kFloat64);
     box.upper = read_array(text + ":hi").cast(ElementType::kFloat64);
@@ -80,12 +92,44 @@ Box read_box(const Question& question, const std::string& text) {
   box.lower = box.lower.reshaped({size});
   box.upper = box.upper.reshaped({size});
   for (Index i = 0; i < size; ++i) {
-    if (!(box.lower.at(i) <= box.upper.at(i))) {
-      throw Error(ErrorCode::kUsage, fmt::format("--box {}: entry {} has lo {} above hi {}", text,
-                                                 i, box.lower.at(i), box.upper.at(i)));
+    const double low = box.lower.at(i), high = box.upper.at(i);
+    if (std::isnan(low) || std::isnan(high))
+      throw Error(ErrorCode::kBadFile, fmt::format("--box {}: entry {} is nan", text, i));
+    if (low > high) {
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("--box {}: entry {} has lo {} above hi {}, so the box is empty", text,
+                              i, low, high));
     }
   }
   return box;
+}
+
+std::vector<double> read_radii(const std::vector<std::string>& texts) {
+  std::vector<double> radii;
+  for (const std::string& text : texts) {
+    const auto radius = parse_ratio(text);
+    if (!radius || !(*radius >= 0) || std::isinf(*radius)) {
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("--radius '{}': a radius is a number of at least 0, for example 0.1 "
+                              "or 8/255",
+                              text));
+    }
+    radii.push_back(std::fabs(*radius));  // -0 is 0
+  }
+  std::ranges::sort(radii);
+  radii.erase(std::ranges::unique(radii).begin(), radii.end());
+  return radii;
+}
+
+// Whether no point of the box is in the ball, beyond doubt.
+bool have_no_point_in_common(const Ball& ball, const Box& box, double radius) {
+  std::vector<double> away;
+  for (std::size_t i = 0; i < ball.center.doubles().size(); ++i) {
+    const double c = ball.center.doubles()[i];
+    away.push_back(
+        std::max({0.0, sub_down(box.lower.doubles()[i], c), sub_down(c, box.upper.doubles()[i])}));
+  }
+  return pnorm_down(away, ball.norm.p()) > radius;
 }
 
 void read_domain(const QueryFlags& flags, Question& question) {
@@ -93,17 +137,27 @@ void read_domain(const QueryFlags& flags, Question& question) {
   if (flags.at.empty() != flags.radius.empty()) {
     throw Error(ErrorCode::kUsage, "--at and --radius belong together");
   }
+  if (flags.at.empty() && !flags.ball.empty())
+    throw Error(ErrorCode::kUsage, "--ball is the norm of a ball: it needs --at and --radius");
   if (!flags.at.empty()) {
     const Norm norm = flags.ball.empty() ? question.norms.in : parse_norms(flags.ball).in;
     question.domain.ball = Ball{flat_input(question, flags.at, scale), 0, norm};
-    question.radii = flags.radius;
-    std::ranges::sort(question.radii);
-    for (const double radius : question.radii) {
-      if (!(radius >= 0) || std::isinf(radius))
-        throw Error(ErrorCode::kUsage, fmt::format("--radius {}: not a radius", radius));
-    }
+    question.radii = read_radii(flags.radius);
   }
-  if (!flags.box.empty()) question.domain.box = read_box(question, flags.box);
+  if (flags.box.empty()) return;
+  const Box box = read_box(question, flags.box);
+  if (!question.domain.ball && std::ranges::equal(box.lower.doubles(), box.upper.doubles())) {
+    question.domain.ball = Ball{box.lower, 0, question.norms.in};  // a point: as --radius 0
+    question.radii = {0};
+    return;
+  }
+  question.domain.box = box;
+  if (question.domain.ball &&
+      have_no_point_in_common(*question.domain.ball, *question.domain.box, question.radii[0])) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("the ball of radius {} around {} has no point in the box {}",
+                            question.radii[0], flags.at, flags.box));
+  }
 }
 
 std::vector<std::pair<Index, Index>> all_pairs(Index count) {
@@ -125,6 +179,9 @@ void QueryFlags::declare(CLI::App& app) {
   app.add_option("--radius", radius, "radius of the ball, or several")
       ->delimiter(',')
       ->allow_extra_args(false)
+      ->check([](const std::string& text) {
+        return text.starts_with("--") ? "it needs a number" : std::string();
+      })
       ->type_name("R,...");
   app.add_option("--ball", ball, "norm of the ball (default: the input norm)")->type_name("P");
   app.add_option("--box", box, "box LO,HI for every entry, or .npz with 'lo' and 'hi'")

@@ -21,7 +21,7 @@ namespace lipscope::app {
 struct QueryFlags {
   ModelFlags model;
   std::string norm = "2", at, ball, box, margin, from, to, wrt, scale = "1";
-  std::vector<double> radius;
+  std::vector<std::string> radius;
   std::optional<Index> output;
   bool logits = false;
 
