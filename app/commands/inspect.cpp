@@ -6,7 +6,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "base/rounding.h"
+#include "attention/find.h"
+#include "base/interval.h"
 #include "bound_json.h"
 #include "command.h"
 #include "lipscope/error.h"
@@ -30,6 +31,7 @@ struct Inspection {
   std::vector<NodeSurvey> survey;
   std::string reason;
   std::map<std::string, std::vector<double>> gains;  // by norm pair, one per node of the graph
+  std::vector<AttentionBlock> attention;
 };
 
 const char* const kNorms[] = {"1:1", "2:2", "inf:inf"};
@@ -43,6 +45,7 @@ Inspection look(const InspectFlags& flags) {
     result.graph = result.model.graph(options);
     for (const char* norms : kNorms)
       result.gains[norms] = node_gains(*result.graph, parse_norms(norms));
+    result.attention = find_attention(*result.graph);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUnsupported) throw;
     result.reason = error.what();
@@ -65,6 +68,55 @@ Json declared_inputs(const OnnxModel& model) {
     list.push_back({{"name", input.name}, {"shape", shape}, {"type", to_string(input.type)}});
   }
   return list;
+}
+
+// The scale of the products, or nothing where entries have different ones.
+Json scale_json(const AttentionBlock& block) {
+  return block.scale ? Json(midpoint(*block.scale)) : Json(nullptr);
+}
+
+Json attention_json(const Inspection& seen) {
+  Json list = Json::array();
+  for (const AttentionBlock& block : seen.attention) {
+    Json sources = Json::array();
+    for (const ValueId id : block.sources) sources.push_back(seen.graph->value(id).name);
+    list.push_back({{"node", block.node},
+                    {"kind", to_string(block.kind)},
+                    {"heads", block.heads},
+                    {"rows", block.rows},
+                    {"columns", block.columns},
+                    {"key_width", block.key_width},
+                    {"value_width", block.value_width},
+                    {"scale", scale_json(block)},
+                    {"mask", block.causal   ? "causal"
+                             : block.masked ? "yes"
+                                            : "no"},
+                    {"sources", std::move(sources)},
+                    {"output", seen.graph->value(block.output).name},
+                    {"norm", block.norm},
+                    {"residual", block.residual},
+                    {"mlp", block.mlp}});
+  }
+  return list;
+}
+
+std::string attention_text(const Inspection& seen) {
+  if (seen.attention.empty()) return {};
+  std::vector<std::vector<std::string>> rows{
+      {"attention", "kind", "heads", "rows", "keys", "widths", "mask", "around it"}};
+  for (const AttentionBlock& block : seen.attention) {
+    std::string around = block.norm;
+    if (block.residual) around += around.empty() ? "residual" : ", residual";
+    if (!block.mlp.empty()) around += ", MLP with " + block.mlp;
+    rows.push_back({block.node, std::string(to_string(block.kind)), fmt::format("{}", block.heads),
+                    fmt::format("{}", block.rows), fmt::format("{}", block.columns),
+                    fmt::format("{}, {}", block.key_width, block.value_width),
+                    block.causal   ? "causal"
+                    : block.masked ? "yes"
+                                   : "no",
+                    around});
+  }
+  return "\n" + format_table(rows);
 }
 
 Json inspect_document(const Inspection& seen) {
@@ -110,6 +162,7 @@ Json inspect_document(const Inspection& seen) {
     }
   }
   document["nodes"] = std::move(nodes);
+  document["attention"] = attention_json(seen);
   return document;
 }
 
@@ -144,7 +197,7 @@ std::string inspect_text(const Inspection& seen) {
                       format_dims(seen.graph->value(node.outputs[0]).type.shape)});
       for (const char* norms : kNorms) rows.back().push_back(format_up(seen.gains.at(norms)[n], 5));
     }
-    return text + format_table(rows);
+    return text + format_table(rows) + attention_text(seen);
   }
   rows.push_back({"node", "operator", "output", "supported"});
   for (const NodeSurvey& row : seen.survey) {

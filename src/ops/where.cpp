@@ -76,6 +76,17 @@ class Where final : public Op {
     });
     return Gain{gain.value(query.norms), "pointwise-2"};
   }
+  // The identity on the entries taken.
+  bool matrix(const MatrixQuery& query, const EntryVisitor& visit) const override {
+    if (query.wrt == 0 || !is_floating(query.in[1].lower.type())) return false;
+    const BoxEntries c(query.in[0]);
+    for_each_triple([&](Index o, Index k, Index i, Index j) {
+      const bool sure = !c.moves(k), first = !contains(c[k], 0);
+      if (sure && first != (query.wrt == 1)) return;
+      visit(o, query.wrt == 1 ? i : j, sure ? 1 : 0, 1);
+    });
+    return true;
+  }
 
  private:
   // body(output entry, entries of the three inputs).
