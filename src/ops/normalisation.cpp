@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "linalg/operator_norm.h"
+#include "ops/box_product.h"
 #include "ops/dispatch.h"
 #include "ops/kind.h"
 #include "ops/row_bounds.h"
@@ -31,7 +32,7 @@ struct Standardisation {
   std::optional<ValueType> statistics = {};  // mean and inverse deviation are outputs too
 };
 
-class StandardiseOp final : public Op {
+class StandardiseOp final : public Op, public BoxProduct {
  public:
   explicit StandardiseOp(Standardisation s)
       : s_(std::move(s)),
@@ -173,6 +174,37 @@ class StandardiseOp final : public Op {
       boxes.push_back(std::move(inverse).finish());
     }
     return boxes;
+  }
+
+  // The Jacobian of jvp, in intervals; symmetric but for the scale.
+  bool box_product(std::span<const Box> in, std::span<const Interval> t, bool transposed,
+                   std::span<Interval> out) const override {
+    if (!(s_.epsilon >= 0)) return false;
+    const std::optional<BoxEntries> scale = operand(in, s_.scale, 1);
+    for_each_group(in[0], [&](Index row, const Group& group) {
+      const std::vector<Interval> z = standardised_range(group, divisor());
+      const Interval variance = variance_range(group);
+      const Interval r = 1 / divisor().range(variance);
+      const Interval q = s_.epsilon_outside ? 1 / sqrt(variance) : r;
+      std::vector<Interval> given(z.size());
+      Interval mean = point(0), along = point(0);
+      each(row, [&](Index i, Index p) {
+        const auto k = static_cast<std::size_t>(i - row * s_.length);
+        given[k] = t[static_cast<std::size_t>(p)];
+        if (transposed && scale) given[k] *= (*scale)[channel(i)];
+        mean += given[k];
+        along += z[k] * given[k];
+      });
+      mean = mean / length();
+      along = along / length();
+      each(row, [&](Index i, Index p) {
+        const auto k = static_cast<std::size_t>(i - row * s_.length);
+        Interval value = r * (given[k] - mean) - q * z[k] * along;
+        if (!transposed && scale) value *= (*scale)[channel(i)];
+        out[static_cast<std::size_t>(p)] = value;
+      });
+    });
+    return true;
   }
 
   std::optional<Gain> gain(const GainQuery& query) const override {

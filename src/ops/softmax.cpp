@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "ops/box_product.h"
 #include "ops/rows.h"
 #include "ops/softmax_relax.h"
 #include "ops/unary.h"
@@ -46,6 +47,18 @@ void eval_rows(const RowLayout& layout, const T* x, T* y) {
   finish(layout.rows);
 }
 
+// Range of sum_j s_j t_j over a box of logits.
+Interval weighted_range(const Group& x, std::span<const Interval> t) {
+  std::vector<double> low, high;
+  for (const Interval& entry : t) {
+    if (!is_bounded(entry)) return kEntire;
+    low.push_back(entry.lo);
+    high.push_back(entry.hi);
+  }
+  return {softmax_functional_range({x.lower, x.upper}, low).lo,
+          softmax_functional_range({x.lower, x.upper}, high).hi};
+}
+
 struct Softmax {
   static constexpr std::string_view kName = "Softmax";
   template <class T>
@@ -71,6 +84,14 @@ struct Softmax {
     return softmax_box_norm_up({x.lower, x.upper}, norms);
   }
   static constexpr auto relax = relax_softmax;
+
+  // s_i (t_i - sum_j s_j t_j), the sum by [softmax-12]; J is symmetric.
+  void box_product(const Group& x, std::span<const Interval> t, bool,
+                   std::span<Interval> out) const {
+    const std::vector<ShareRange> ranges = softmax_ranges({x.lower, x.upper});
+    const Interval mean = weighted_range(x, t);
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = ranges[i].share * (t[i] - mean);
+  }
 };
 
 struct LogSoftmax {
@@ -106,11 +127,25 @@ struct LogSoftmax {
     return std::min(local, log_softmax_global_norm(norms.in, static_cast<Index>(x.size()), 1).hi);
   }
   static constexpr auto relax = relax_log_softmax;
+
+  // t_i - sum_j s_j t_j, or t_i - s_i sum_j t_j.
+  void box_product(const Group& x, std::span<const Interval> t, bool transposed,
+                   std::span<Interval> out) const {
+    if (!transposed) {
+      const Interval mean = weighted_range(x, t);
+      for (std::size_t i = 0; i < out.size(); ++i) out[i] = t[i] - mean;
+      return;
+    }
+    const std::vector<ShareRange> ranges = softmax_ranges({x.lower, x.upper});
+    Interval sum = point(0);
+    for (const Interval& entry : t) sum += entry;
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = t[i] - ranges[i].share * sum;
+  }
 };
 
 // Softmax or LogSoftmax: values by the kernel, everything else by rows.
 template <class F>
-class SoftmaxOp final : public Op {
+class SoftmaxOp final : public Op, public BoxProduct {
  public:
   explicit SoftmaxOp(RowSplit split) : rows_(F{}, split), split_(split) {}
 
@@ -145,6 +180,25 @@ class SoftmaxOp final : public Op {
 
   std::optional<Relaxation> relax(std::span<const Box> in) const override {
     return relax_rows(in[0], split_, F::relax);
+  }
+  bool box_product(std::span<const Box> in, std::span<const Interval> t, bool transposed,
+                   std::span<Interval> out) const override {
+    const BoxEntries x(in[0]);
+    const auto length = static_cast<std::size_t>(split_.length);
+    std::vector<double> lower(length), upper(length);
+    std::vector<Interval> given(length), row(length);
+    for (Index r = 0; r < split_.rows() && length > 0; ++r) {
+      const auto place = [&](std::size_t i) {
+        return split_.start(r) + static_cast<Index>(i) * split_.inner;
+      };
+      for (std::size_t i = 0; i < length; ++i) {
+        lower[i] = x[place(i)].lo, upper[i] = x[place(i)].hi;
+        given[i] = t[static_cast<std::size_t>(place(i))];
+      }
+      F{}.box_product(Group{lower, upper}, given, transposed, row);
+      for (std::size_t i = 0; i < length; ++i) out[static_cast<std::size_t>(place(i))] = row[i];
+    }
+    return true;
   }
 
  private:
