@@ -75,7 +75,7 @@ Json scale_json(const AttentionBlock& block) {
   return block.scale ? Json(midpoint(*block.scale)) : Json(nullptr);
 }
 
-Json attention_json(const Inspection& seen) {
+Json blocks_json(const Inspection& seen) {
   Json list = Json::array();
   for (const AttentionBlock& block : seen.attention) {
     Json sources = Json::array();
@@ -100,7 +100,7 @@ Json attention_json(const Inspection& seen) {
   return list;
 }
 
-std::string attention_text(const Inspection& seen) {
+std::string blocks_text(const Inspection& seen) {
   if (seen.attention.empty()) return {};
   std::vector<std::vector<std::string>> rows{
       {"attention", "kind", "heads", "rows", "keys", "widths", "mask", "around it"}};
@@ -162,7 +162,7 @@ Json inspect_document(const Inspection& seen) {
     }
   }
   document["nodes"] = std::move(nodes);
-  document["attention"] = attention_json(seen);
+  document["attention"] = blocks_json(seen);
   return document;
 }
 
@@ -197,7 +197,7 @@ std::string inspect_text(const Inspection& seen) {
                       format_dims(seen.graph->value(node.outputs[0]).type.shape)});
       for (const char* norms : kNorms) rows.back().push_back(format_up(seen.gains.at(norms)[n], 5));
     }
-    return text + format_table(rows) + attention_text(seen);
+    return text + format_table(rows) + blocks_text(seen);
   }
   rows.push_back({"node", "operator", "output", "supported"});
   for (const NodeSurvey& row : seen.survey) {

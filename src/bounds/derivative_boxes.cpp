@@ -5,6 +5,7 @@
 
 #include "ops/box_product.h"
 #include "ops/elementwise.h"
+#include "ops/multilinear.h"
 
 namespace lipscope {
 namespace {
@@ -31,6 +32,37 @@ std::optional<DerivativeBoxes::Row> times_slopes(const Elementwise& curve, const
     row[i] = row[i] * *slopes;
   }
   return row;
+}
+
+Box box_of(const DerivativeBoxes::Row& row, const Shape& shape) {
+  Box box{Tensor::zeros(ElementType::kFloat64, shape), Tensor::zeros(ElementType::kFloat64, shape)};
+  const auto low = box.lower.doubles(), high = box.upper.doubles();
+  for (std::size_t i = 0; i < row.size(); ++i) low[i] = row[i].lo, high[i] = row[i].hi;
+  return box;
+}
+
+// A sum of products: the same sum with input k, or for the transposed map the output, replaced by
+// the row. Nothing where the range of that is not known.
+std::optional<DerivativeBoxes::Row> times_multilinear(const Multilinear& form,
+                                                      std::vector<Box> boxes, std::size_t k,
+                                                      const DerivativeBoxes::Row& row,
+                                                      bool transposed) {
+  Multilinear part = form;
+  std::erase_if(part.terms, [&](const Multilinear::Term& term) {
+    return std::ranges::find(term.inputs, k) == term.inputs.end();
+  });
+  const Shape in_shape = boxes[k].lower.shape();
+  if (transposed) {
+    std::swap(part.out_strides, part.strides[k]);
+    part.out.shape = in_shape;
+  }
+  boxes[k] = box_of(row, transposed ? form.out.shape : in_shape);
+  const auto range = multilinear_range(part, boxes);
+  if (!range) return std::nullopt;
+  DerivativeBoxes::Row out;
+  const auto low = (*range)[0].lower.doubles(), high = (*range)[0].upper.doubles();
+  for (std::size_t i = 0; i < low.size(); ++i) out.push_back({low[i], high[i]});
+  return out;
 }
 
 }  // namespace
@@ -114,6 +146,12 @@ bool DerivativeBoxes::push_node(const Node& node, Rows& rows) {
         add_to(row, part);
         continue;
       }
+      if (const Multilinear* form = as_multilinear(*node.op)) {
+        const auto part = times_multilinear(*form, boxes, k, moved->second, false);
+        if (!part) return false;
+        add_to(row, *part);
+        continue;
+      }
       const MatrixQuery query{boxes, static_cast<Index>(k), static_cast<Index>(o)};
       const bool known = node.op->matrix(query, [&](Index i, Index j, double lo, double hi) {
         row[static_cast<std::size_t>(i)] +=
@@ -154,6 +192,10 @@ bool DerivativeBoxes::pull_node(const Node& node, Rows& rows) {
       Row row = zero_row(graph_, node.inputs[k]);
       if (const auto* product = dynamic_cast<const BoxProduct*>(node.op.get())) {
         if (o > 0 || k > 0 || !product->box_product(boxes, weights, true, row)) return false;
+      } else if (const Multilinear* form = as_multilinear(*node.op)) {
+        auto part = times_multilinear(*form, boxes, k, weights, true);
+        if (!part) return false;
+        row = std::move(*part);
       } else {
         const MatrixQuery query{boxes, static_cast<Index>(k), static_cast<Index>(o)};
         const bool known = node.op->matrix(query, [&](Index i, Index j, double lo, double hi) {

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parts of a graph as graphs of their own.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lipscope/evaluate.h"
+
+namespace lipscope {
+
+// The function from some values to others, inputs and outputs in the order given. `from` has to
+// separate `to` from the inputs of the graph (kInternal otherwise).
+[[nodiscard]] Graph graph_part(const Graph& graph, std::span<const ValueId> from,
+                               std::span<const ValueId> to);
+
+// A model at an input, reduced to what moves continuously: integer inputs are constants, and a
+// model of token ids starts at the output of its first Gather.
+struct MovingModel {
+  Graph graph;
+  std::vector<Tensor> inputs;  // one per input of the graph
+  std::string from;            // the node it starts at; empty: the model's inputs
+};
+[[nodiscard]] MovingModel moving_model(const Graph& graph, std::span<const Tensor> inputs);
+
+}  // namespace lipscope
