@@ -2,6 +2,7 @@
 #include "bounds/derivative_boxes.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "ops/box_product.h"
 #include "ops/elementwise.h"
@@ -33,6 +34,62 @@ std::optional<DerivativeBoxes::Row> times_slopes(const Elementwise& curve, const
   }
   return row;
 }
+
+// A matrix told entry by entry times a row: sums in plain arithmetic, and what roundings and radii
+// can make of them [rounding-9].
+class MatrixTimesRow {
+ public:
+  MatrixTimesRow(const DerivativeBoxes::Row& row, Index size)
+      : row_(row), sums_(static_cast<std::size_t>(size)) {
+    for (const Interval& x : row) {
+      middle_.push_back(midpoint(x));
+      radius_.push_back(radius_up(x));
+    }
+  }
+
+  void add(Index to, Index from, double low, double high) {
+    const auto f = static_cast<std::size_t>(from);
+    const double v = middle_[f], s = radius_[f];
+    if ((v == 0 && s == 0) || (low == 0 && high == 0)) return;
+    Sum& sum = sums_[static_cast<std::size_t>(to)];
+    const Interval weight{low, high};
+    const double w = low == high ? low : midpoint(weight);
+    const double r = low == high ? 0 : radius_up(weight);
+    sum.copied = sum.terms == 0 && r == 0 && std::fabs(w) == 1 ? from + 1 : 0;
+    sum.sign = w;
+    ++sum.terms;
+    sum.value += w * v;
+    sum.size += std::fabs(w * v);
+    sum.spread += std::fabs(w) * s + r * (std::fabs(v) + s);
+  }
+
+  void add_to(DerivativeBoxes::Row& out) const {
+    constexpr double kSlack = 1 + 1e-9;  // sums of absolute values are rounded, too
+    for (std::size_t i = 0; i < sums_.size(); ++i) {
+      const Sum& sum = sums_[i];
+      if (sum.terms == 0) continue;
+      if (sum.copied > 0) {
+        out[i] += point(sum.sign) * row_[static_cast<std::size_t>(sum.copied - 1)];
+        continue;
+      }
+      const double lost = mul_up(static_cast<double>(4 * sum.terms + 4), kMinSubnormal);
+      const double off = add_up(
+          mul_up(add_up(mul_up(gamma_up(sum.terms + 2), sum.size), sum.spread), kSlack), lost);
+      const bool known = std::isfinite(sum.value) && std::isfinite(off);
+      out[i] += known ? Interval{sub_down(sum.value, off), add_up(sum.value, off)} : kEntire;
+    }
+  }
+
+ private:
+  struct Sum {
+    double value = 0, size = 0, spread = 0, sign = 1;
+    std::size_t terms = 0;
+    Index copied = 0;  // the only term is plus or minus this entry, counted from 1
+  };
+  const DerivativeBoxes::Row& row_;
+  std::vector<double> middle_, radius_;
+  std::vector<Sum> sums_;
+};
 
 Box box_of(const DerivativeBoxes::Row& row, const Shape& shape) {
   Box box{Tensor::zeros(ElementType::kFloat64, shape), Tensor::zeros(ElementType::kFloat64, shape)};
@@ -153,11 +210,11 @@ bool DerivativeBoxes::push_node(const Node& node, Rows& rows) {
         continue;
       }
       const MatrixQuery query{boxes, static_cast<Index>(k), static_cast<Index>(o)};
-      const bool known = node.op->matrix(query, [&](Index i, Index j, double lo, double hi) {
-        row[static_cast<std::size_t>(i)] +=
-            Interval{lo, hi} * moved->second[static_cast<std::size_t>(j)];
-      });
+      MatrixTimesRow times(moved->second, std::ssize(row));
+      const bool known = node.op->matrix(
+          query, [&](Index i, Index j, double lo, double hi) { times.add(i, j, lo, hi); });
       if (!known) return false;
+      times.add_to(row);
     }
     rows[node.outputs[o].index] = std::move(row);
   }
@@ -198,11 +255,11 @@ bool DerivativeBoxes::pull_node(const Node& node, Rows& rows) {
         row = std::move(*part);
       } else {
         const MatrixQuery query{boxes, static_cast<Index>(k), static_cast<Index>(o)};
-        const bool known = node.op->matrix(query, [&](Index i, Index j, double lo, double hi) {
-          row[static_cast<std::size_t>(j)] +=
-              Interval{lo, hi} * weights[static_cast<std::size_t>(i)];
-        });
+        MatrixTimesRow times(weights, std::ssize(row));
+        const bool known = node.op->matrix(
+            query, [&](Index i, Index j, double lo, double hi) { times.add(j, i, lo, hi); });
         if (!known) return false;
+        times.add_to(row);
       }
       add(node.inputs[k], std::move(row));
     }
@@ -231,22 +288,55 @@ std::optional<DerivativeBoxes::Row> DerivativeBoxes::push(std::span<const double
 
 std::optional<DerivativeBoxes::Row> DerivativeBoxes::pull(std::span<const double> weights,
                                                           ValueId output) {
+  auto rows = pull_rows(weights, output, {});
+  if (!rows) return std::nullopt;
+  return std::move(rows->front());
+}
+
+std::optional<std::vector<DerivativeBoxes::Row>> DerivativeBoxes::pull_rows(
+    std::span<const double> weights, ValueId output, std::span<const ValueId> taps) {
   if (!unsupported(output).empty()) return std::nullopt;
   Rows rows;
   if (moves_[output.index]) {
     for (const double e : weights) rows[output.index].push_back(point(e));
   }
+  std::vector<Row> found(1 + taps.size());
   for (std::size_t n = graph_.nodes().size(); n-- > 0;) {
-    if (!pull_node(graph_.nodes()[n], rows)) return std::nullopt;
+    const Node& node = graph_.nodes()[n];
+    // All users of a value come after its maker: here its row is complete.
+    for (std::size_t t = 0; t < taps.size(); ++t) {
+      if (std::ranges::find(node.outputs, taps[t]) == node.outputs.end()) continue;
+      const auto row = rows.find(taps[t].index);
+      if (row != rows.end()) found[1 + t] = row->second;
+    }
+    if (!pull_node(node, rows)) return std::nullopt;
   }
-  Row all;
+  for (std::size_t t = 0; t < taps.size(); ++t) {
+    if (found[1 + t].empty()) found[1 + t] = zero_row(graph_, taps[t]);
+  }
   for (const ValueId id : graph_.inputs()) {
     if (!moves_[id.index]) continue;
-    const auto found = rows.find(id.index);
-    const Row part = found == rows.end() ? zero_row(graph_, id) : found->second;
-    all.insert(all.end(), part.begin(), part.end());
+    const auto row = rows.find(id.index);
+    const Row part = row == rows.end() ? zero_row(graph_, id) : row->second;
+    found[0].insert(found[0].end(), part.begin(), part.end());
   }
-  return all;
+  return found;
+}
+
+std::optional<double> proved_stretch(const Graph& graph, const NormPair& norms,
+                                     std::span<const double> at,
+                                     std::span<const double> direction) {
+  std::vector<Box> boxes;
+  for (const Tensor& tensor : split_inputs(graph, at)) boxes.push_back({tensor, tensor});
+  const auto moved = DerivativeBoxes(graph, boxes).push(direction, graph.outputs()[0]);
+  if (!moved) return std::nullopt;
+  std::vector<double> least;
+  for (const Interval& entry : *moved) {
+    const double size = mignitude(entry);
+    least.push_back(std::isfinite(size) ? size : 0);
+  }
+  const double length = pnorm_up(direction, norms.in.p());
+  return length > 0 ? div_down(pnorm_down(least, norms.out.p()), length) : 0;
 }
 
 }  // namespace lipscope

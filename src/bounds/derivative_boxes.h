@@ -30,6 +30,13 @@ class DerivativeBoxes {
   [[nodiscard]] std::optional<Row> push(std::span<const double> direction, ValueId output);
   // J'g, one entry for each of all floating inputs.
   [[nodiscard]] std::optional<Row> pull(std::span<const double> weights, ValueId output);
+  // The same, and the derivative with respect to some of the values on the way (`taps`), each as if
+  // it were an input: first all inputs, then a row per tap. May run concurrently after prepare().
+  [[nodiscard]] std::optional<std::vector<Row>> pull_rows(std::span<const double> weights,
+                                                          ValueId output,
+                                                          std::span<const ValueId> taps);
+  // Finds the boxes of all values up to the output.
+  void prepare(ValueId output) { static_cast<void>(values_.at(output)); }
 
   [[nodiscard]] ValueBoxes& values() { return values_; }
 
@@ -45,5 +52,10 @@ class DerivativeBoxes {
   ValueBoxes values_;
   std::vector<bool> moves_;
 };
+
+// |J v| / |v| at a point, from below, in any norms. Nothing when an operator does not tell.
+[[nodiscard]] std::optional<double> proved_stretch(const Graph& graph, const NormPair& norms,
+                                                   std::span<const double> at,
+                                                   std::span<const double> direction);
 
 }  // namespace lipscope

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "attention/expansion.h"
 #include "base/interval.h"
 #include "base/rounding.h"
 #include "certify/document.h"
@@ -90,7 +91,16 @@ class Checker {
     }
   }
 
+  double expansion() const {
+    const Domain& domain = parts_.statement.domain;
+    if (const auto reason = expansion_unsupported(graph_, parts_.statement.norms, domain);
+        !reason.empty())
+      reject("expansion: {}", reason);
+    return expansion_bound(graph_, domain, [] { return false; }).upper;
+  }
+
   double computed_bound() const {
+    if (parts_.computed == "expansion") return expansion();
     if (const LocalBound* local = find_local_bound(parts_.computed)) return local_bound(*local);
     const NetworkBound* bound = find_network_bound(parts_.computed);
     if (bound == nullptr) reject("there is no bound '{}'", parts_.computed);

@@ -14,13 +14,13 @@
 
 #include "base/parallel.h"
 #include "bounds/boxes.h"
+#include "bounds/derivative_boxes.h"
 #include "estimate/composition.h"
 #include "estimate/jacobian_norm.h"
 #include "estimate/quotient.h"
 #include "lipscope/certificate.h"
 #include "ops/elementwise.h"
 #include "passes/merge_affine.h"
-#include "tests/properties/jacobian_enclosure.h"
 #include "tests/properties/random_network.h"
 
 namespace lipscope::properties {

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// expansion: the Jacobian at the centre of a ball, and how far others on the ball are from it.
+//
+// Needs      an l2 ball, l2 norms; attention of the plain kind, functions of single entries, affine
+//            operators.
+// Gives      proved upper bound; at radius 0 the norm of the Jacobian up to rounding.
+// Cost       a row of the Jacobian in interval arithmetic for each input of a unit.
+// Certifies  by name: the checker computes the bound anew.
+// Theory     docs/theory/attention.md [attention-18].
+#include "attention/expansion.h"
+
+#include <cmath>
+
+#include "estimate/method.h"
+#include "sdp/network_bounds.h"
+
+namespace lipscope {
+namespace {
+
+std::string expansion_query_unsupported(const Query& query) {
+  return expansion_unsupported(*query.graph, query.norms, query.domain);
+}
+
+void run_expansion(const MethodRun& run) {
+  const Expansion found =
+      expansion_bound(*run.query.graph, run.query.domain, [&] { return run.should_stop(); });
+  const double upper = claim_of(found.upper);
+  if (!std::isfinite(upper)) return run.decline(found.reason);
+  run.report({upper, Guarantee::kProved, "expansion"}, {.computed = "expansion"});
+}
+
+}  // namespace
+
+std::vector<Method> method_expansion() {
+  return {{.info = {.id = "expansion",
+                    .side = "upper",
+                    .summary = "the Jacobian at the centre of a ball and how far others can be",
+                    .theory = "attention-18",
+                    .guarantee = Guarantee::kProved},
+           .unsupported = expansion_query_unsupported,
+           .run = run_expansion}};
+}
+
+}  // namespace lipscope
