@@ -72,6 +72,16 @@ void ForwardBounds::narrow(const std::vector<std::vector<Interval>>& known) {
   }
 }
 
+void ForwardBounds::tighten(std::size_t layer, const std::vector<Interval>& ranges) {
+  for (std::size_t i = 0; i < root_[layer].size(); ++i) {
+    const Interval both = intersect(root_[layer][i], ranges[i]);
+    if (!is_nan(both)) root_[layer][i] = both;
+  }
+  ranges_[layer] = root_[layer];
+  set_units(layer);
+  for (std::size_t k = layer + 1; k < net_.hidden(); ++k) set_root(k);
+}
+
 ForwardBounds::ForwardBounds(const ForwardBounds& other, const DomainSupport& domain)
     : net_(other.net_),
       domain_(domain),

@@ -22,6 +22,8 @@ class ForwardBounds {
   void narrow(const std::vector<std::vector<Interval>>& known);
   // What the sides of the path leave; false when nothing. Not for two threads at once.
   bool restrict_to(const Path& path);
+  // Takes over ranges of a layer that hold on the domain, and finds those of later layers anew.
+  void tighten(std::size_t layer, const std::vector<Interval>& ranges);
   // Of each unit, by layer.
   [[nodiscard]] const std::vector<std::vector<Interval>>& ranges() const { return ranges_; }
   // All ranges are finite.
@@ -34,13 +36,22 @@ class ForwardBounds {
   };
   [[nodiscard]] Planes planes_of(const Path& path) const;
 
- private:
   struct Line {
     double slope = 0, offset = 0;
   };
   struct Unit {
     Line up, down;  // of the function on the range
   };
+  // By layer, on the ranges.
+  [[nodiscard]] const std::vector<std::vector<Unit>>& units() const { return units_; }
+  // Upper bounds, by layer and unit: of sums |W| |x| + |b|, and of sums of the weights' radii times
+  // |x|.
+  [[nodiscard]] const std::vector<std::vector<double>>& reach() const { return reach_; }
+  [[nodiscard]] const std::vector<std::vector<double>>& vague() const { return vague_; }
+  // Largest absolute values behind the units of the last hidden layer.
+  [[nodiscard]] const std::vector<double>& last_sizes() const { return behind_.back(); }
+
+ private:
   struct Row {
     std::size_t place;
     double sign;

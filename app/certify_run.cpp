@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "certify_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/parallel.h"
+#include "base/sha256.h"
+#include "count_progress.h"
+#include "interrupt.h"
+#include "lipscope/error.h"
+#include "progress.h"
+#include "sample_log.h"
+
+namespace lipscope::app {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+Requirement parse_requirement(const std::string& text) {
+  const auto number = [&](std::string_view part) {
+    double value = 0;
+    const char* end = part.data() + part.size();
+    const auto [stop, status] = std::from_chars(part.data(), end, value);
+    if (status != std::errc() || stop != end || !(value >= 0) || std::isinf(value)) {
+      throw Error(
+          ErrorCode::kUsage,
+          fmt::format("--require '{}': expected RADIUS:ACCURACY%, for example 0.5:70%", text));
+    }
+    return value;
+  };
+  const std::size_t colon = text.find(':');
+  if (colon == std::string::npos || !text.ends_with('%')) (void)number("");
+  const std::string_view all = text;
+  Requirement result{number(all.substr(0, colon)),
+                     number(all.substr(colon + 1, all.size() - colon - 2))};
+  if (result.percent > 100) (void)number("");
+  return result;
+}
+
+// Name of a final operator that leaves the order of its entries as it is.
+std::string final_squash(const Graph& graph) {
+  for (const Node& node : graph.nodes()) {
+    if (node.outputs[0] != graph.outputs()[0]) continue;
+    const std::string_view name = node.op->name();
+    if (name == "Softmax" || name == "LogSoftmax" || name == "Sigmoid") return std::string(name);
+  }
+  return "";
+}
+
+// Few round numbers between the small and the large radii found.
+std::vector<double> round_radii(const std::vector<Decision>& decisions) {
+  std::vector<double> found;
+  for (const Decision& d : decisions) {
+    const double r = d.attack_radius ? std::max(d.radius, *d.attack_radius) : d.radius;
+    if (r > 0 && std::isfinite(r)) found.push_back(r);
+  }
+  if (found.empty()) return {0.1};
+  std::ranges::sort(found);
+  const double high = found[found.size() * 9 / 10], low = 0.02 * high;
+  std::vector<double> radii;
+  for (int e = static_cast<int>(std::floor(std::log10(low))); radii.size() < 12; ++e) {
+    for (const int digit : {1, 2, 5}) {
+      double radius = 0;
+      const std::string text = fmt::format("{}e{}", digit, e);
+      std::from_chars(text.data(), text.data() + text.size(), radius);
+      if (radius > high) return radii.empty() ? std::vector<double>{radius} : radii;
+      if (radius >= low) radii.push_back(radius);
+    }
+  }
+  return radii;
+}
+
+void add_hints(Certified& found, Index classes) {
+  const double accuracy = static_cast<double>(found.clean()) /
+                          static_cast<double>(std::max<Index>(1, found.data.count));
+  if (found.data.count < 10 || accuracy > 1.5 / static_cast<double>(classes)) return;
+  std::string hint =
+      fmt::format("clean accuracy {:.1f} % is near chance ({:.1f} %):", 100 * accuracy,
+                  100.0 / static_cast<double>(classes));
+  if (found.data.high > 1.5) {
+    hint +=
+        fmt::format(" the data go up to {:g}; most models want pixels in [0, 1]: --scale 1/255?",
+                    found.data.high);
+  } else {
+    hint +=
+        " does the model want other scaling (--scale, --mean, --std), another order of the axes, "
+        "or "
+        "are these the labels of other samples?";
+  }
+  found.hints.push_back(hint);
+}
+
+std::string digest_of(const LabelledData& data) {
+  const auto bytes = std::as_bytes(std::span(data.points));
+  std::vector<std::byte> all(bytes.begin(), bytes.end());
+  const auto labels = std::as_bytes(std::span(data.labels));
+  all.insert(all.end(), labels.begin(), labels.end());
+  return sha256(all);
+}
+
+Json log_row(std::size_t s, const Decision& d) {
+  return {{"index", s},
+          {"radius", d.radius},
+          {"method", d.method},
+          {"rival", d.rival},
+          {"attack_radius", d.attack_radius ? Json(*d.attack_radius) : Json(nullptr)}};
+}
+
+// Everything after the constants: batches of samples, each attacked and improved where asked for.
+class Run {
+ public:
+  Run(Certified& found, const Certifier& certifier, SampleLog& log, const Common& common,
+      std::function<bool()> stop)
+      : found_(found),
+        certifier_(certifier),
+        log_(log),
+        common_(common),
+        stop_(std::move(stop)),
+        local_(found.flags.scope == "local"),
+        size_(static_cast<std::size_t>(found.data.size)) {}
+
+  void run() {
+    found_.decisions = certifier_.decide(found_.data.points, found_.data.labels);
+    if (!local_ && !found_.flags.attack) return;
+    std::vector<std::size_t> left;
+    for (std::size_t s = 0; s < found_.decisions.size(); ++s) {
+      if (!take_over(s) && found_.right(s)) left.push_back(s);
+    }
+    const std::size_t together = local_ ? 16 : 64;
+    CountProgress progress(common_, local_ ? "certifying" : "attacking", std::ssize(left));
+    for (std::size_t begin = 0; begin < left.size(); begin += together) {
+      if (stop_()) {
+        complete_ = false;
+        return;
+      }
+      const std::size_t end = std::min(left.size(), begin + together);
+      batch(std::span(left).subspan(begin, end - begin), progress);
+    }
+  }
+
+  [[nodiscard]] bool complete() const { return complete_; }
+
+ private:
+  bool take_over(std::size_t s) {
+    const auto row = log_.earlier().find(static_cast<Index>(s));
+    if (row == log_.earlier().end()) return false;
+    Decision& d = found_.decisions[s];
+    const Json& saved = row->second;
+    if (saved.contains("radius") && saved["radius"].is_number() &&
+        saved["radius"].get<double>() >= d.radius) {
+      d.radius = saved["radius"].get<double>();
+      d.method = saved.value("method", "none");
+      d.rival = saved.value("rival", Index{-1});
+    }
+    if (saved.contains("attack_radius") && saved["attack_radius"].is_number())
+      d.attack_radius = saved["attack_radius"].get<double>();
+    ++found_.improved;
+    return true;
+  }
+
+  void batch(std::span<const std::size_t> samples, CountProgress& progress) {
+    std::vector<double> points;
+    std::vector<Index> labels;
+    std::vector<Decision> decisions;
+    for (const std::size_t s : samples) {
+      const auto from = std::span(found_.data.points).subspan(s * size_, size_);
+      points.insert(points.end(), from.begin(), from.end());
+      labels.push_back(found_.data.labels[s]);
+      decisions.push_back(found_.decisions[s]);
+    }
+    certifier_.attack(points, labels, decisions);
+    std::atomic<bool> ended = true;
+    const SerialBlas serial;
+    parallel_for(std::ssize(samples), 1, [&](Index first, Index last) {
+      for (Index k = first; k < last; ++k) {
+        const auto at = static_cast<std::size_t>(k);
+        Decision& d = decisions[at];
+        if (local_) certifier_.improve(std::span(points).subspan(at * size_, size_), d, stop_);
+        if (!found_.flags.attack) d.attack_radius.reset();
+        if (stop_()) {
+          ended = false;  // the radius is valid, but a longer run may find more
+        } else {
+          log_.add(log_row(samples[at], d));
+        }
+        progress.add(1);
+      }
+    });
+    complete_ = complete_ && ended;
+    for (std::size_t k = 0; k < samples.size(); ++k) {
+      found_.decisions[samples[k]] = decisions[k];
+      ++found_.improved;
+    }
+  }
+
+  Certified& found_;
+  const Certifier& certifier_;
+  SampleLog& log_;
+  const Common& common_;
+  std::function<bool()> stop_;
+  bool local_;
+  std::size_t size_;
+  bool complete_ = true;
+};
+
+}  // namespace
+
+Index Certified::clean() const {
+  Index count = 0;
+  for (std::size_t s = 0; s < decisions.size(); ++s) count += right(s) ? 1 : 0;
+  return count;
+}
+
+Index Certified::certified_at(double radius) const {
+  Index count = 0;
+  for (std::size_t s = 0; s < decisions.size(); ++s)
+    count += right(s) && decisions[s].radius >= radius ? 1 : 0;
+  return count;
+}
+
+Index Certified::standing_at(double radius) const {
+  Index count = 0;
+  for (std::size_t s = 0; s < decisions.size(); ++s) {
+    const auto& attack = decisions[s].attack_radius;
+    count += right(s) && !(attack && *attack <= radius) ? 1 : 0;
+  }
+  return count;
+}
+
+Verdict Certified::verdict() const {
+  if (!required) return Verdict::kHolds;
+  const double least = required->percent * static_cast<double>(data.count);
+  if (100 * static_cast<double>(certified_at(required->radius)) >= least) return Verdict::kHolds;
+  return 100 * static_cast<double>(standing_at(required->radius)) < least ? Verdict::kFails
+                                                                          : Verdict::kOpen;
+}
+
+Certified run_certify(const CertifyFlags& flags, const Common& common) {
+  const auto start = Clock::now();
+  const std::stop_token interrupted = stop_on_interrupt();
+  const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
+  Certified found{.flags = flags};
+  const NormPair norms = parse_norms(flags.norm);
+  if (flags.norm.find(':') != std::string::npos && !(norms.in == norms.out)) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("--norm {}: a radius has one norm, that of the input", flags.norm));
+  }
+  found.norm = norms.in;
+  if (!flags.require.empty()) found.required = parse_requirement(flags.require);
+  for (const double radius : flags.radii) {
+    if (!(radius >= 0) || std::isinf(radius))
+      throw Error(ErrorCode::kUsage, fmt::format("--radii {}: not a radius", radius));
+  }
+  const OnnxModel model = OnnxModel::read(flags.model.path);
+  model.require_supported();
+  found.model_file = model.name();
+  found.sha256 = model.sha256();
+  found.data = read_labelled(model, flags.data);
+  found.data.options.dims = flags.model.options().dims;
+  const Graph whole = model.graph(found.data.options);
+  found.dropped = final_squash(whole);
+  Selection logits;
+  logits.logits = true;
+  const Selected selected = select(whole, logits);
+  if (!selected.from.empty()) {
+    throw Error(
+        ErrorCode::kUnsupported,
+        fmt::format("{}: its input is cast to whole numbers at node '{}', so it cannot move "
+                    "a little",
+                    model.name(), selected.from));
+  }
+  Certifier certifier(selected.graph,
+                      {.norm = found.norm, .parts = flags.parts, .seed = common.seed});
+  require_classes(found.data, certifier.classes(),
+                  flags.data.labels.empty() ? flags.data.data : flags.data.labels);
+  SampleLog log(flags.resume, {{"schema", "lipscope.certify-samples/1"},
+                               {"model", found.sha256},
+                               {"data", digest_of(found.data)},
+                               {"norm", found.norm.name()},
+                               {"scope", flags.scope},
+                               {"attack", flags.attack},
+                               {"parts", flags.parts},
+                               {"seed", common.seed}});
+  {
+    Progress progress(common);
+    const RunContext context{.stop = interrupted,
+                             .seed = common.seed,
+                             .progress = [&](const ProgressEvent& e) { progress.show(e); }};
+    const double share = flags.scope == "local" ? 0.1 : 0.25;
+    found.constants =
+        certifier.find_constants(std::chrono::duration<double>(share * common.time), context);
+  }
+  found.seconds_constants = seconds();
+  const auto stop = [&, limit = common.time] {
+    return interrupted.stop_requested() || seconds() >= limit;
+  };
+  Run run(found, certifier, log, common, stop);
+  run.run();
+  found.local_obstacle = certifier.local_obstacle();
+  if (interrupted.stop_requested()) {
+    found.outcome = Outcome::kInterrupted;
+  } else if (!run.complete()) {
+    found.outcome = Outcome::kTimeLimit;
+  }
+  found.radii = flags.radii.empty() ? round_radii(found.decisions) : flags.radii;
+  if (found.required) found.radii.push_back(found.required->radius);
+  std::ranges::sort(found.radii);
+  found.radii.erase(std::unique(found.radii.begin(), found.radii.end()), found.radii.end());
+  add_hints(found, certifier.classes());
+  if (!flags.data.std.empty() || !flags.data.mean.empty()) {
+    found.hints.push_back(
+        "--mean and --std are outside the model: radii are in units of the normalised input (times "
+        "--std in units of the data); export the normalisation with the model to have them there");
+  }
+  found.seconds = seconds();
+  return found;
+}
+
+}  // namespace lipscope::app

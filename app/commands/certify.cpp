@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// certify: how far each input may move before the decision can change.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/rounding.h"
+#include "certify_json.h"
+#include "certify_run.h"
+#include "terminal.h"
+
+namespace lipscope {
+namespace {
+
+using namespace app;
+
+std::string percent(Index part, Index whole) {
+  return fmt::format(
+      "{:.2f} %", whole > 0 ? 100.0 * static_cast<double>(part) / static_cast<double>(whole) : 0);
+}
+
+std::string heading_of(const Certified& found) {
+  std::string text =
+      fmt::format("{}  {} classes, {} samples, l{}\n", found.model_file, found.constants.classes,
+                  group_digits(found.data.count), found.norm.name());
+  if (!found.dropped.empty()) {
+    text +=
+        fmt::format("  the final {} is left out: it never changes the decision\n", found.dropped);
+  }
+  text += found.flags.inference.empty()
+              ? "  for real arithmetic\n"
+              : fmt::format("  holds for the logits as {} arithmetic computes them\n",
+                            found.flags.inference);
+  return text;
+}
+
+std::string accuracy_table(const Certified& found) {
+  const Index count = found.data.count;
+  std::vector<std::vector<std::string>> rows{{"radius", "certified"}};
+  if (found.flags.attack) rows[0].push_back("attacked");
+  for (const double radius : found.radii) {
+    const std::string certified = percent(found.certified_at(radius), count);
+    if (found.flags.attack) {
+      rows.push_back(
+          {fmt::format("{}", radius), certified, percent(found.standing_at(radius), count)});
+    } else {
+      rows.push_back({fmt::format("{}", radius), certified});
+    }
+  }
+  return format_table(rows);
+}
+
+std::string class_table(const Certified& found) {
+  const std::vector<ClassRow> classes = class_rows(found);
+  constexpr std::size_t kMost = 20;
+  std::vector<std::vector<std::string>> rows{{"class", "samples", "right", "median radius"}};
+  if (found.flags.attack) rows[0].push_back("median attack");
+  for (std::size_t c = 0; c < std::min(classes.size(), kMost); ++c) {
+    const ClassRow& row = classes[c];
+    rows.push_back({fmt::format("{}", c), fmt::format("{}", row.count),
+                    percent(row.right, row.count), format_down(median_of(row.radii), 4)});
+    if (found.flags.attack)
+      rows.back().push_back(row.attacks.empty() ? "" : format_up(median_of(row.attacks), 4));
+  }
+  return format_table(rows);
+}
+
+// The pairs of classes that limit most samples.
+std::string pair_table(const Certified& found) {
+  std::map<std::pair<Index, Index>, std::vector<double>> pairs;
+  for (std::size_t s = 0; s < found.decisions.size(); ++s) {
+    const Decision& d = found.decisions[s];
+    if (found.right(s) && d.rival >= 0) pairs[{d.predicted, d.rival}].push_back(d.radius);
+  }
+  std::vector<std::pair<std::size_t, std::pair<Index, Index>>> order;
+  for (const auto& [pair, radii] : pairs) order.emplace_back(radii.size(), pair);
+  std::ranges::sort(order, std::greater{});
+  constexpr std::size_t kMost = 5;
+  std::vector<std::vector<std::string>> rows{
+      {"class", "against", "samples", "median radius", "constant"}};
+  for (std::size_t k = 0; k < std::min(order.size(), kMost); ++k) {
+    const auto [i, j] = order[k].second;
+    std::vector<double> radii = pairs[{i, j}];
+    std::ranges::sort(radii);
+    rows.push_back({fmt::format("{}", i), fmt::format("{}", j), fmt::format("{}", radii.size()),
+                    format_down(median_of(radii), 4),
+                    format_up(found.constants.at(i, j).value, 5)});
+  }
+  return rows.size() > 1 ? "nearest pairs of classes\n" + format_table(rows) : "";
+}
+
+std::string certify_text(const Certified& found) {
+  const Index count = found.data.count;
+  std::string text = heading_of(found);
+  text += fmt::format("  clean accuracy  {}\n\n", percent(found.clean(), count));
+  text += "certified accuracy, proved" +
+          std::string(found.flags.attack ? "; attacked: no more than this" : "") + "\n";
+  text += accuracy_table(found) + "\n" + class_table(found) + "\n" + pair_table(found);
+  if (found.flags.scope == "local" && !found.local_obstacle.empty())
+    text += fmt::format("\nlocal bounds by constants only: {}\n", found.local_obstacle);
+  if (found.outcome == Outcome::kTimeLimit) {
+    text +=
+        "\nthe time was up before every sample had its turn; --time gives it more, --resume FILE "
+        "keeps "
+        "what is done\n";
+  }
+  if (found.outcome == Outcome::kInterrupted) text += "\ninterrupted; what is above is proved\n";
+  for (const std::string& hint : found.hints) text += "\nnote: " + hint + "\n";
+  if (found.required) {
+    const char* verdict = found.verdict() == Verdict::kHolds ? "holds"
+                          : found.verdict() == Verdict::kFails
+                              ? "does not hold"
+                              : "not decided; --scope local, --attack "
+                                "or more --time may";
+    text += fmt::format("\nrequired {}: {}\n", found.flags.require, verdict);
+  }
+  return text + fmt::format("\n{:.1f} s, of which constants {:.1f} s\n", found.seconds,
+                            found.seconds_constants);
+}
+
+int exit_code_of(const Certified& found) {
+  if (found.outcome == Outcome::kInterrupted) return 130;
+  switch (found.verdict()) {
+    case Verdict::kHolds: return 0;
+    case Verdict::kFails: return 1;
+    case Verdict::kOpen: return 5;
+  }
+  return 0;
+}
+
+Action declare_certify(CLI::App& app, const Common& common) {
+  auto flags = std::make_shared<CertifyFlags>();
+  flags->model.declare(app);
+  flags->data.declare(app);
+  app.add_option("--norm", flags->norm, "norm of the input: a number >= 1 or inf")
+      ->type_name("P")
+      ->capture_default_str();
+  app.add_option("--radii", flags->radii, "report the accuracy at these radii")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("R,...");
+  app.add_option("--scope", flags->scope,
+                 "global: constants of the whole space, all samples at once; local: search around "
+                 "each sample")
+      ->check(CLI::IsMember({"global", "local"}))
+      ->type_name("global|local")
+      ->capture_default_str();
+  app.add_flag("--attack", flags->attack, "look for the nearest input of another class, too");
+  app.add_option("--parts", flags->parts,
+                 "cases a local search may distinguish per sample and radius; 0: none")
+      ->check(CLI::Range(Index{0}, Index{10'000'000}))
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option("--resume", flags->resume, "keep finished samples in this file and go on from it")
+      ->type_name("FILE");
+  app.add_option("--require", flags->require,
+                 "exit 1 unless this share is certified at this radius, 5 if that stays open")
+      ->type_name("R:A%");
+  return [flags, &common]() -> Result {
+    auto found = std::make_shared<Certified>(run_certify(*flags, common));
+    return {.document = [found] { return certify_document(*found); },
+            .text = [found] { return certify_text(*found); },
+            .exit_code = exit_code_of(*found)};
+  };
+}
+
+}  // namespace
+
+std::vector<Command> command_certify() {
+  return {{.name = "certify",
+           .summary = "how far each input may move before the class can change, proved",
+           .examples =
+               "  lipscope certify net.onnx --data images.idx3.gz --labels labels.idx1.gz --scale "
+               "1/255\n"
+               "  lipscope certify net.onnx --data x.npy --labels y.npy --norm inf --scope local "
+               "--attack --limit 100",
+           .declare = declare_certify}};
+}
+
+}  // namespace lipscope

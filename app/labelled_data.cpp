@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "labelled_data.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+
+#include "lipscope/error.h"
+#include "model_flags.h"
+
+namespace lipscope::app {
+namespace {
+
+[[noreturn]] void bad(const std::string& path, const std::string& what) {
+  throw Error(ErrorCode::kBadFile, fmt::format("{}: {}", path, what));
+}
+
+std::vector<Index> to_labels(const Tensor& tensor, const std::string& path) {
+  std::vector<Index> labels;
+  for (Index i = 0; i < tensor.size(); ++i) {
+    const double value = tensor.at(i);
+    if (!(value >= 0) || value != std::floor(value) || value > 1e9) {
+      bad(path, fmt::format("label {} is {}; labels are whole numbers counted from 0", i, value));
+    }
+    labels.push_back(static_cast<Index>(value));
+  }
+  return labels;
+}
+
+// The labels among the arrays of the data file, taken out of them.
+std::vector<Index> labels_beside(std::vector<NamedTensor>& arrays, const std::string& path) {
+  for (auto it = arrays.begin(); it != arrays.end(); ++it) {
+    if (it->name != "labels") continue;
+    std::vector<Index> labels = to_labels(it->tensor, path);
+    arrays.erase(it);
+    return labels;
+  }
+  return {};
+}
+
+// [channels, height, width] of a sample of that many entries, from the shape of the array.
+Shape image_shape(const Shape& shape, Index size) {
+  const auto fits = [&](const Shape& image) {
+    return element_count(image) == size && (image[0] == 1 || image[0] == 3) && image[1] >= 4 &&
+           image[2] >= 4 && image[1] <= 64 && image[2] <= 64;
+  };
+  if (shape.size() >= 3) {
+    const Shape last(shape.end() - 3, shape.end());
+    if (fits(last)) return last;
+    const Shape grey{1, shape[shape.size() - 2], shape.back()};
+    if (fits(grey)) return grey;
+  }
+  const auto side = static_cast<Index>(std::lround(std::sqrt(static_cast<double>(size))));
+  const Shape square{1, side, side};
+  return fits(square) ? square : Shape{};
+}
+
+void normalise(LabelledData& data, const DataFlags& flags) {
+  if (flags.mean.empty() && flags.std.empty()) return;
+  const std::size_t channels = std::max<std::size_t>({1, flags.mean.size(), flags.std.size()});
+  const auto pick = [&](const std::vector<double>& list, std::size_t c, double none) {
+    if (list.empty()) return none;
+    return list.size() == 1 ? list[0] : list[c];
+  };
+  for (const auto* list : {&flags.mean, &flags.std}) {
+    if (list->size() > 1 && list->size() != channels)
+      throw Error(ErrorCode::kUsage, "--mean and --std need as many numbers each");
+  }
+  if (std::ranges::any_of(flags.std, [](double s) { return !(s > 0); }))
+    throw Error(ErrorCode::kUsage, "--std takes positive numbers");
+  if (data.size % static_cast<Index>(channels) != 0) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("--mean or --std has {} numbers, which do not divide "
+                            "the {} entries of a sample",
+                            channels, data.size));
+  }
+  const std::size_t size = static_cast<std::size_t>(data.size), plane = size / channels;
+  for (std::size_t e = 0; e < data.points.size(); ++e) {
+    const std::size_t c = e % size / plane;
+    data.points[e] = (data.points[e] - pick(flags.mean, c, 0)) / pick(flags.std, c, 1);
+  }
+}
+
+}  // namespace
+
+void DataFlags::declare(CLI::App& app) {
+  app.add_option("--data", data, "samples: .npy, .npz, idx, CIFAR records or csv, also gzip")
+      ->required()
+      ->type_name("FILE");
+  app.add_option("--labels", labels, "their classes, counted from 0 (CIFAR records bring them)")
+      ->type_name("FILE");
+  app.add_option("--scale", scale, "multiply the data by this, for example 1/255")->type_name("F");
+  app.add_option("--mean", mean, "subtract this after scaling, one number or one per channel")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("M,...");
+  app.add_option("--std", std, "then divide by this")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("S,...");
+  app.add_option("--limit", limit, "only the first N samples")
+      ->check(CLI::Range(Index{1}, Index{1} << 40))
+      ->type_name("N");
+}
+
+LabelledData read_labelled(const OnnxModel& model, const DataFlags& flags) {
+  std::vector<NamedTensor> arrays = read_arrays(flags.data);
+  LabelledData result;
+  result.labels = labels_beside(arrays, flags.data);
+  if (!flags.labels.empty()) {
+    const Tensor read = read_array(flags.labels);
+    result.labels = to_labels(read, flags.labels);
+  } else if (result.labels.empty()) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("{} holds no labels; give --labels FILE", flags.data));
+  }
+  if (arrays.size() == 1) arrays[0].name.clear();
+  const Samples samples = match_samples(model, arrays, parse_scale(flags.scale));
+  result.options = samples.options;
+  result.options.known.clear();
+  result.count = samples.count;
+  for (const auto& [name, why] : samples.misfits)
+    throw Error(ErrorCode::kShape, fmt::format("{}: {}", flags.data, why));
+  for (const ModelInput& input : model.inputs()) {
+    const Tensor& tensor = samples.inputs.at(input.name);
+    if (!is_floating(input.type)) {
+      throw Error(ErrorCode::kUnsupported,
+                  fmt::format("{}: input '{}' takes whole numbers, which cannot move a little",
+                              model.name(), input.name));
+    }
+    result.size += tensor.size() / samples.count;
+  }
+  if (std::ssize(result.labels) != samples.count) {
+    throw Error(ErrorCode::kShape, fmt::format("{} samples in {} but {} labels in {}",
+                                               samples.count, flags.data, result.labels.size(),
+                                               flags.labels.empty() ? flags.data : flags.labels));
+  }
+  if (flags.limit > 0) result.count = std::min(result.count, flags.limit);
+  result.labels.resize(static_cast<std::size_t>(result.count));
+  for (Index s = 0; s < result.count; ++s) {
+    for (const ModelInput& input : model.inputs()) {
+      const auto entries = samples.inputs.at(input.name).doubles();
+      const std::size_t n = entries.size() / static_cast<std::size_t>(samples.count);
+      const auto from = entries.subspan(static_cast<std::size_t>(s) * n, n);
+      result.points.insert(result.points.end(), from.begin(), from.end());
+    }
+  }
+  const auto wrong =
+      std::ranges::find_if_not(result.points, [](double x) { return std::isfinite(x); });
+  if (wrong != result.points.end()) {
+    bad(flags.data, fmt::format("sample {} holds {}; every entry has to be a finite number",
+                                (wrong - result.points.begin()) / result.size, *wrong));
+  }
+  if (arrays.size() == 1) result.image = image_shape(arrays[0].tensor.shape(), result.size);
+  if (!result.points.empty()) {
+    const auto [low, high] = std::ranges::minmax_element(result.points);
+    result.low = *low;
+    result.high = *high;
+  }
+  normalise(result, flags);
+  return result;
+}
+
+void require_classes(const LabelledData& data, Index classes, const std::string& path) {
+  for (std::size_t i = 0; i < data.labels.size(); ++i) {
+    if (data.labels[i] >= classes) {
+      bad(path, fmt::format("label {} is {}, but the model has {} classes, counted from 0", i,
+                            data.labels[i], classes));
+    }
+  }
+}
+
+}  // namespace lipscope::app

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// How far an input may move before a classifier's decision can change.
+//
+//   Certifier certifier(logits, {.norm = Norm(2)});
+//   certifier.find_constants(std::chrono::seconds(10), context);
+//   for (const Decision& d : certifier.decide(points, labels)) d.radius ...
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lipscope/bound.h"
+
+namespace lipscope {
+
+// Upper bounds of the Lipschitz constants of the margins f_i - f_j, proved, one per pair i < j in
+// the order (0,1), (0,2), ...
+struct PairConstants {
+  Index classes = 0;
+  std::vector<Bound> upper;
+  [[nodiscard]] const Bound& at(Index i, Index j) const;
+};
+
+// What is known about one sample. A wrong or undecided prediction has radius 0.
+struct Decision {
+  Index predicted = 0;
+  bool certain = false;  // the prediction is proved to have the largest logit
+  double radius = 0;     // proved: every input closer than this has the same largest logit
+  std::string method = "none";
+  Index rival = -1;  // the class that stands in the way of a larger radius
+  // Proved: some input at most this far away has another class. Nothing where none was found.
+  std::optional<double> attack_radius = {};
+};
+
+struct CertifyOptions {
+  Norm norm = Norm(2);
+  Index parts = 400;  // a local search may look at, per sample and radius
+  std::uint64_t seed = 1;
+  // Bounds of how far logits computed in another arithmetic are off, for all inputs of the ball;
+  // empty: real numbers.
+  std::function<std::vector<double>(std::span<const double> center, double radius)> logit_error =
+      {};
+};
+
+// Thread-safe once the constants are there.
+class Certifier {
+ public:
+  // The first output of the graph are the logits, at least two; borrows the graph.
+  Certifier(const Graph& graph, CertifyOptions options);
+  ~Certifier();
+
+  [[nodiscard]] Index classes() const;
+  // About so much time; infinity where a margin has no constant.
+  const PairConstants& find_constants(std::chrono::duration<double> time,
+                                      const RunContext& context);
+  [[nodiscard]] const PairConstants& constants() const;
+
+  // Predictions, and radii by the constants. `points` holds the samples one after another, each
+  // with all entries of the floating inputs; `labels` one number each.
+  [[nodiscard]] std::vector<Decision> decide(std::span<const double> points,
+                                             std::span<const Index> labels) const;
+  // Nearest inputs of another class that an attack finds, for the samples with a proved and right
+  // prediction.
+  void attack(std::span<const double> points, std::span<const Index> labels,
+              std::span<Decision> decisions) const;
+  // A larger radius around one sample, by bounds that hold there alone. `stop` ends it early.
+  void improve(std::span<const double> point, Decision& decision,
+               const std::function<bool()>& stop) const;
+  // Why improve() can do little for this model; empty where it can.
+  [[nodiscard]] const std::string& local_obstacle() const;
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace lipscope

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inputs of another class near samples.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "lipscope/graph.h"
+#include "lipscope/norm.h"
+#include "pieces/layered_net.h"
+
+namespace lipscope {
+
+struct AttackQuestion {
+  std::span<const double> points;  // samples one after another
+  std::span<const Index> winners;  // the class of each
+  Norm norm = Norm(2);
+  std::uint64_t seed = 1;
+};
+
+// Distance, rounded up, to a point where another logit than the winner's is proved to be larger;
+// infinity where none was found. Projections onto linearised class boundaries from several starts,
+// for the nearest classes [robustness-5].
+[[nodiscard]] std::vector<double> attack_distances(const Graph& graph, const LayeredNet* net,
+                                                   const AttackQuestion& question);
+
+}  // namespace lipscope

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "base/rounding.h"
+#include "bounds/boxes.h"
+#include "lipscope/error.h"
+#include "lipscope/robustness.h"
+#include "pieces/layered_net.h"
+#include "pieces/small.h"
+#include "robust/attack.h"
+#include "robust/local_radius.h"
+#include "robust/logit_ranges.h"
+#include "robust/pair_constants.h"
+
+namespace lipscope {
+
+struct Certifier::Parts {
+  const Graph& graph;
+  CertifyOptions options;
+  Index classes = 0, inputs = 0;
+  std::string obstacle;
+  std::optional<LayeredNet> net;
+  PairConstants constants;
+
+  // Convolutions as dense layers are slower to run than by themselves.
+  [[nodiscard]] const LayeredNet* net_to_run() const {
+    return net && net->size() <= 4 * graph.parameter_count() ? &*net : nullptr;
+  }
+  // How much a margin has to exceed what the proof needs, by rival.
+  [[nodiscard]] std::vector<double> needed(std::span<const double> point, Index winner,
+                                           double radius) const {
+    std::vector<double> least(at(classes));
+    if (!options.logit_error) return least;
+    const std::vector<double> error = options.logit_error(point, radius);
+    for (std::size_t j = 0; j < least.size(); ++j) least[j] = add_up(error[at(winner)], error[j]);
+    return least;
+  }
+  void decide(std::span<const double> point, std::span<const Interval> logits, Index label,
+              Decision& decision) const;
+};
+
+Certifier::Certifier(const Graph& graph, CertifyOptions options)
+    : parts_(new Parts{.graph = graph,
+                       .options = std::move(options),
+                       .obstacle = {},
+                       .net = {},
+                       .constants = {}}) {
+  constexpr Index kMostWeights = 20'000'000;
+  const ValueType& out = graph.value(graph.outputs().empty() ? ValueId{} : graph.outputs()[0]).type;
+  if (graph.outputs().empty() || !is_floating(out.type))
+    throw Error(ErrorCode::kUnsupported, "the output is not a floating tensor");
+  parts_->classes = element_count(out.shape);
+  parts_->inputs = input_size(graph);
+  if (parts_->classes < 2) {
+    throw Error(ErrorCode::kUnsupported,
+                "the model has one output: there is no second class to decide against");
+  }
+  parts_->net = as_layered_net(graph, kMostWeights, parts_->obstacle);
+}
+Certifier::~Certifier() = default;
+
+Index Certifier::classes() const { return parts_->classes; }
+const PairConstants& Certifier::constants() const { return parts_->constants; }
+const std::string& Certifier::local_obstacle() const { return parts_->obstacle; }
+
+const PairConstants& Certifier::find_constants(std::chrono::duration<double> time,
+                                               const RunContext& context) {
+  parts_->constants = pair_constants(parts_->graph, parts_->options.norm, time, context);
+  return parts_->constants;
+}
+
+void Certifier::Parts::decide(std::span<const double> point, std::span<const Interval> logits,
+                              Index label, Decision& decision) const {
+  const auto top =
+      std::ranges::max_element(logits, {}, [](const Interval& x) { return midpoint(x); });
+  const Index winner = top - logits.begin();
+  decision.predicted = winner;
+  decision.certain = true;
+  for (Index j = 0; j < classes; ++j) {
+    if (j != winner && !(logits[at(winner)].lo > logits[at(j)].hi)) decision.certain = false;
+  }
+  if (!decision.certain || winner != label) return;
+  const auto radius_above = [&](const std::vector<double>& least) {
+    double radius = kInf;
+    for (Index j = 0; j < classes; ++j) {
+      if (j == winner) continue;
+      const double margin =
+          sub_down(sub_down(logits[at(winner)].lo, logits[at(j)].hi), least[at(j)]);
+      const double constant = constants.upper.empty() ? kInf : constants.at(winner, j).value;
+      double r = 0;
+      if (margin > 0)
+        r = constant == 0 ? kInf
+            : constant == kInf
+                ? 0
+                : std::max(0.0, next_down(div_down(margin, constant)));  // below the quotient
+      if (r < radius || decision.rival < 0) decision.rival = j;
+      radius = std::min(radius, r);
+    }
+    return radius;
+  };
+  decision.radius = radius_above(std::vector<double>(at(classes)));
+  if (options.logit_error && decision.radius > 0) {
+    // Errors on the larger ball are errors on the smaller one.
+    decision.radius =
+        std::min(decision.radius, radius_above(needed(point, winner, decision.radius)));
+  }
+  if (decision.radius > 0) decision.method = "global-constants";
+}
+
+std::vector<Decision> Certifier::decide(std::span<const double> points,
+                                        std::span<const Index> labels) const {
+  const std::size_t size = at(parts_->inputs), classes = at(parts_->classes);
+  LIPSCOPE_CHECK(points.size() == labels.size() * size);
+  std::vector<Decision> decisions(labels.size());
+  const std::vector<Interval> logits = logit_ranges(parts_->graph, parts_->net_to_run(), points);
+  for (std::size_t s = 0; s < labels.size(); ++s) {
+    parts_->decide(points.subspan(s * size, size), std::span(logits).subspan(s * classes, classes),
+                   labels[s], decisions[s]);
+  }
+  return decisions;
+}
+
+void Certifier::attack(std::span<const double> points, std::span<const Index> labels,
+                       std::span<Decision> decisions) const {
+  const std::size_t size = at(parts_->inputs);
+  std::vector<double> wanted;
+  std::vector<Index> winners;
+  std::vector<std::size_t> places;
+  for (std::size_t s = 0; s < decisions.size(); ++s) {
+    if (!decisions[s].certain || decisions[s].predicted != labels[s]) continue;
+    places.push_back(s);
+    winners.push_back(decisions[s].predicted);
+    const auto sample = points.subspan(s * size, size);
+    wanted.insert(wanted.end(), sample.begin(), sample.end());
+  }
+  const std::vector<double> found = attack_distances(parts_->graph, parts_->net_to_run(),
+                                                     {.points = wanted,
+                                                      .winners = winners,
+                                                      .norm = parts_->options.norm,
+                                                      .seed = parts_->options.seed});
+  for (std::size_t k = 0; k < places.size(); ++k) {
+    if (!std::isfinite(found[k])) continue;
+    Decision& decision = decisions[places[k]];
+    decision.attack_radius = found[k];
+    if (decision.radius > found[k])
+      throw Error(ErrorCode::kInternal, "a proved radius reaches beyond an input of another class");
+  }
+}
+
+void Certifier::improve(std::span<const double> point, Decision& decision,
+                        const std::function<bool()>& stop) const {
+  if (!decision.certain || !std::isfinite(decision.radius)) return;
+  LocalQuestion question{
+      .point = point,
+      .norm = parts_->options.norm,
+      .winner = decision.predicted,
+      .low = decision.radius,
+      .high = decision.attack_radius.value_or(std::max(1.0, 64 * decision.radius)),
+      .parts = parts_->options.parts,
+      .needed = [&](double radius) { return parts_->needed(point, decision.predicted, radius); }};
+  const LocalAnswer found = parts_->net ? linear_radius(*parts_->net, question, stop)
+                                        : constant_radius(parts_->graph, question, stop);
+  if (!(found.radius > decision.radius)) return;
+  decision.radius = found.radius;
+  decision.rival = found.rival >= 0 ? found.rival : decision.rival;
+  decision.method = !parts_->net     ? "local-constants"
+                    : found.branched ? "linear-bounds-by-cases"
+                                     : "linear-bounds";
+  if (decision.attack_radius && decision.radius > *decision.attack_radius)
+    throw Error(ErrorCode::kInternal, "a proved radius reaches beyond an input of another class");
+}
+
+}  // namespace lipscope

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <queue>
+
+#include "pieces/small.h"
+#include "robust/local_radius.h"
+#include "robust/margin_bounds.h"
+
+namespace lipscope {
+namespace {
+
+constexpr int kWholeSteps = 25, kPartSteps = 5, kLeafSteps = 100;
+constexpr std::size_t kTogether = 32;  // parts bounded at once
+
+using Part = MarginBounds::Part;
+
+// The part with the least bound first.
+struct Later {
+  bool operator()(const Part& a, const Part& b) const { return a.bound > b.bound; }
+};
+
+class BallProof {
+ public:
+  BallProof(const LayeredNet& net, const LocalQuestion& question, double radius)
+      : bounds_(
+            net,
+            {Tensor::vector({question.point.begin(), question.point.end()}), radius, question.norm},
+            question.winner),
+        enough_(question.needed(radius)) {
+    for (Index j = 0; j < net.outputs(); ++j) {
+      if (j != question.winner && bounds_.usable()) wholes_.push_back(bounds_.whole(j));
+    }
+  }
+
+  // Whether all margins are positive on the whole ball.
+  bool whole() {
+    if (!bounds_.usable()) return false;
+    bounds_.raise(wholes_, enough_, kWholeSteps);
+    std::erase_if(wholes_, [&](const Part& part) { return closed(part); });
+    return wholes_.empty();
+  }
+
+  // And if not, on all parts of it: looks at so many.
+  bool parts(Index most, const std::function<bool()>& stop) {
+    if (!bounds_.usable()) return false;
+    std::priority_queue<Part, std::vector<Part>, Later> open;
+    for (Part& part : wholes_) open.push(std::move(part));
+    while (!open.empty()) {
+      rival_ = open.top().rival;
+      if (stop() || seen_ + std::ssize(open) > most) return false;
+      std::vector<Part> children;
+      while (!open.empty() && children.size() < kTogether) {
+        Part part = open.top();
+        open.pop();
+        if (part.split >= bounds_.open_units()) {
+          bounds_.raise(std::span(&part, 1), enough_, kLeafSteps);
+          if (!closed(part)) return false;
+          continue;
+        }
+        part.signs[part.split] = 1;
+        part.multipliers[part.split] = 0;
+        children.push_back(part);
+        part.signs[part.split] = -1;
+        children.push_back(std::move(part));
+      }
+      bounds_.raise(children, enough_, kPartSteps);
+      seen_ += std::ssize(children);
+      for (Part& part : children) {
+        if (!closed(part)) open.push(std::move(part));
+      }
+    }
+    return true;
+  }
+
+  // A class whose margin was not proved.
+  [[nodiscard]] Index rival() const {
+    if (rival_ >= 0 || wholes_.empty()) return rival_;
+    return std::ranges::min_element(wholes_, {}, &Part::bound)->rival;
+  }
+
+ private:
+  [[nodiscard]] bool closed(const Part& part) const { return part.bound > enough_[at(part.rival)]; }
+
+  MarginBounds bounds_;
+  std::vector<double> enough_;
+  std::vector<Part> wholes_;
+  Index rival_ = -1;
+  Index seen_ = 0;
+};
+
+}  // namespace
+
+LocalAnswer linear_radius(const LayeredNet& net, const LocalQuestion& question,
+                          const std::function<bool()>& stop) {
+  constexpr int kTries = 9, kBranchings = 5;
+  LocalAnswer best{.radius = question.low};
+  double low = question.low, high = question.high;
+  // First without branching: between where it works and where it does not.
+  double top = high;
+  for (int step = 0; step < kTries && top > 1.03 * low && !stop(); ++step) {
+    const double radius = low > 0 ? std::sqrt(low * top) : top / 8;
+    if (!(radius > low && radius < top)) break;
+    BallProof proof(net, question, radius);
+    if (proof.whole()) {
+      best.radius = low = radius;
+    } else {
+      best.rival = proof.rival();
+      top = radius;
+    }
+  }
+  if (question.parts == 0) return best;
+  for (int step = 0; step < kBranchings && high > 1.03 * low && !stop(); ++step) {
+    const double radius = 0.5 * (low + high);
+    if (!(radius > low && radius < high)) break;
+    BallProof proof(net, question, radius);
+    if (proof.whole() || proof.parts(question.parts, stop)) {
+      best.radius = low = radius;
+      best.branched = true;
+    } else {
+      best.rival = proof.rival();
+      high = radius;
+    }
+  }
+  return best;
+}
+
+}  // namespace lipscope

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The largest ball on which a decision is proved to stay [robustness-4].
+#pragma once
+
+#include <functional>
+#include <span>
+
+#include "lipscope/robustness.h"
+#include "pieces/layered_net.h"
+
+namespace lipscope {
+
+// What a proof on a ball of this radius has to exceed, by rival.
+using Needed = std::function<std::vector<double>(double radius)>;
+
+struct LocalQuestion {
+  std::span<const double> point;
+  Norm norm = Norm(2);
+  Index winner = 0;
+  double low = 0, high = 0;  // known to be safe; not safe, as far as is known
+  Index parts = 0;           // to look at, per radius
+  Needed needed;
+};
+
+struct LocalAnswer {
+  double radius = 0;
+  Index rival = -1;  // where the next larger radius failed
+  bool branched = false;
+};
+
+// By linear bounds of the margins on the ball, and on parts of it. `stop` costs tightness only.
+[[nodiscard]] LocalAnswer linear_radius(const LayeredNet& net, const LocalQuestion& question,
+                                        const std::function<bool()>& stop);
+
+// For any graph: by ranges of the margins on the ball, and by their constants there.
+[[nodiscard]] LocalAnswer constant_radius(const Graph& graph, const LocalQuestion& question,
+                                          const std::function<bool()>& stop);
+
+}  // namespace lipscope
