@@ -5,6 +5,8 @@ packages_build="g++ cmake ninja-build pkg-config libonnx-dev libprotobuf-dev pro
   libopenblas-pthread-dev libcli11-dev nlohmann-json3-dev libfmt-dev zlib1g-dev libhwy-dev
   coinor-libcbc-dev"
 packages_check="libgtest-dev libmpfr-dev libonnx-testdata clang-format python3-minimal"
+# For the test of pages in a browser, which is skipped without them.
+packages_browser="chromium chromium-driver python3"
 
 # ensure_packages NAME...: installs what is missing; without root or sudo prints the line and exits 2.
 ensure_packages() {

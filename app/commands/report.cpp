@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// report: a result document as a page to look at.
+#include "report/report.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "lipscope/error.h"
+#include "output_file.h"
+
+namespace lipscope {
+namespace {
+
+using namespace app;
+
+struct ReportFlags {
+  std::string file, format = "html";
+};
+
+Json read_document(const std::string& path) {
+  std::string text;
+  if (path == "-") {
+    text.assign(std::istreambuf_iterator<char>(std::cin), {});
+  } else {
+    std::ifstream file(path, std::ios::binary);
+    if (!file) throw Error(ErrorCode::kBadFile, path + ": cannot be read");
+    text.assign(std::istreambuf_iterator<char>(file), {});
+  }
+  Json document = Json::parse(text, nullptr, false);
+  if (document.is_discarded())
+    throw Error(ErrorCode::kBadFile, path + ": not JSON; make a result with --json");
+  return document;
+}
+
+std::string render(const Report& report, const std::string& format) {
+  if (format == "markdown") return to_markdown(report);
+  if (format == "csv") return to_csv(report);
+  if (format == "svg") return to_svg(report);
+  return to_html(report);
+}
+
+Action declare_report(CLI::App& app, const Common& common) {
+  auto flags = std::make_shared<ReportFlags>();
+  app.add_option("result", flags->file, "a result made with --json; - is standard input")
+      ->required()
+      ->type_name("RESULT.json");
+  app.add_option("--format", flags->format, "what to make")
+      ->check(CLI::IsMember({"html", "markdown", "csv", "svg"}))
+      ->type_name("html|markdown|csv|svg")
+      ->capture_default_str();
+  return [flags, &common]() -> Result {
+    if (!common.output.empty() && common.output == flags->file)
+      throw Error(ErrorCode::kUsage, "-o would overwrite the result itself");
+    const Json document = read_document(flags->file);
+    try {
+      auto text = std::make_shared<std::string>(render(make_report(document), flags->format));
+      return {.document =
+                  [text, flags] {
+                    return Json{{"schema", "lipscope.report/1"},
+                                {"format", flags->format},
+                                {"text", *text}};
+                  },
+              .text = [text] { return *text; }};
+    } catch (const Error& error) {
+      throw Error(error.code(), flags->file + ": " + error.what());
+    } catch (const Json::exception&) {
+      throw Error(ErrorCode::kBadFile,
+                  flags->file + ": a result with members of other kinds than this program writes");
+    }
+  };
+}
+
+}  // namespace
+
+std::vector<Command> command_report() {
+  return {{.name = "report",
+           .summary = "a result as one page with plots, or as Markdown, CSV or SVG",
+           .examples =
+               "  lipscope certify net.onnx --data x.npy --labels y.npy --json -o result.json\n"
+               "  lipscope report result.json -o report.html",
+           .declare = declare_report}};
+}
+
+}  // namespace lipscope

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Softmax rows and attention blocks.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "report/reading.h"
+
+namespace lipscope::app {
+namespace {
+
+std::vector<Block> empirical_plots(const Json& document) {
+  std::vector<std::string> norms;
+  for (const Json& row : member(document, "empirical")) {
+    const std::string norm = text_of(row, "norm");
+    if (std::ranges::find(norms, norm) == norms.end()) norms.push_back(norm);
+  }
+  const double lambda = std::fabs(number(document, "lambda").value_or(1));
+  std::vector<Block> plots;
+  for (const std::string& norm : norms) {
+    Plot plot{.title = "Empirical constants, ℓ" + norm,
+              .x_label = "size of the perturbation",
+              .y_label = "‖difference of softmax‖ / ‖perturbation‖",
+              .log_x = true,
+              .series = {{.name = "worst direction"}, {.name = "random directions"}},
+              .rules = {{lambda / 2, fmt::format("λ/2 = {:g}", lambda / 2)}}};
+    for (const Json& row : member(document, "empirical")) {
+      const auto epsilon = number(row, "epsilon");
+      if (text_of(row, "norm") != norm || !epsilon) continue;
+      const char* const keys[] = {"directed_max", "random_max"};
+      for (std::size_t k = 0; k < 2; ++k) {
+        const auto value = number(row, keys[k]);
+        if (!value) continue;
+        plot.series[k].x.push_back(*epsilon);
+        plot.series[k].y.push_back(*value);
+        plot.series[k].hints.push_back(fmt::format("{:g}: {:.6g}", *epsilon, *value));
+      }
+    }
+    plot.note = "Real: measured quotients, each a lower bound up to rounding.";
+    plots.emplace_back(std::move(plot));
+  }
+  return plots;
+}
+
+Plot row_histogram(const Json& document, const std::string& norm, double most) {
+  constexpr std::size_t kBars = 25;
+  Series bars{.name = "rows", .kind = Series::Kind::kBars};
+  std::vector<int> counts(kBars);
+  for (const Json& row : member(document, "local")) {
+    const Json& bounds = member(member(row, "norms"), norm.c_str());
+    const auto value = number(member(bounds, "upper"), "value");
+    if (value && most > 0)
+      ++counts[std::min(static_cast<std::size_t>(*value / most * kBars), kBars - 1)];
+  }
+  for (std::size_t k = 0; k <= kBars; ++k) {
+    bars.x.push_back(most * static_cast<double>(k) / kBars);
+    if (k == kBars) break;
+    bars.y.push_back(counts[k]);
+    bars.hints.push_back(fmt::format("{} rows", counts[k]));
+  }
+  return {.title = "Local constants of the rows, ℓ" + norm,
+          .x_label = "constant",
+          .y_label = "rows",
+          .series = {std::move(bars)}};
+}
+
+}  // namespace
+
+Report report_on_softmax(const Json& document) {
+  Report report{
+      .title = "Softmax sensitivity",
+      .subtitle = fmt::format("{:g} rows · λ = {:g}", number(document, "rows").value_or(0),
+                              number(document, "lambda").value_or(1))};
+  Table table{.title = "By norm",
+              .columns = {"norm", "global", "largest local", "median local", "share above 0.4"}};
+  Section local{"Local constants", "The constant of the softmax at each row of logits.", {}};
+  for (const auto& [norm, bound] : member(document, "global").items()) {
+    const Json& summary = member(member(document, "summary"), norm.c_str());
+    table.rows.push_back({{"ℓ" + norm},
+                          bound_cell(bound, Side::kUpper),
+                          number_cell(number(summary, "max"), Side::kUpper, "proved"),
+                          number_cell(number(summary, "median"), Side::kUpper, "proved"),
+                          number_cell(number(summary, "share_above_0.4"))});
+    report.facts.push_back(bound_fact("global ℓ" + norm, bound, Side::kUpper));
+    if (const Json& rows = member(document, "local"); rows.is_array() && !rows.empty())
+      local.blocks.emplace_back(row_histogram(document, norm, number(bound, "value").value_or(0)));
+  }
+  local.blocks.emplace_back(std::move(table));
+  report.sections.push_back(std::move(local));
+  std::vector<Block> plots = empirical_plots(document);
+  if (!plots.empty()) {
+    report.sections.push_back(
+        {"Empirical constants",
+         "Quotients at perturbations of growing size, beside the global constant.",
+         std::move(plots)});
+  }
+  return report;
+}
+
+Report report_on_attention(const Json& document) {
+  Report report{.title = "Attention sensitivity",
+                .subtitle = text_of(member(document, "model"), "file")};
+  const Json& whole = member(member(document, "model"), "local");
+  report.facts = {bound_fact("whole model, lower", member(whole, "lower"), Side::kLower),
+                  bound_fact("whole model, upper", member(whole, "upper"), Side::kUpper)};
+  HeatMap map{.title = "Upper bound of each head", .row_label = "layer", .column_label = "head"};
+  Table table{.title = "Heads",
+              .columns = {"block", "head", "rows", "softmax max", "lower", "upper"}};
+  std::size_t heads = 0;
+  for (const Json& block : member(document, "blocks"))
+    heads = std::max(heads, member(block, "heads").size());
+  for (std::size_t h = 0; h < heads; ++h) map.columns.push_back(fmt::format("{}", h));
+  for (const Json& block : member(document, "blocks")) {
+    map.rows.push_back(number(block, "layer") ? fmt::format("{:g}", *number(block, "layer"))
+                                              : text_of(block, "node"));
+    for (std::size_t h = 0; h < heads; ++h) {
+      const Json& list = member(block, "heads");
+      if (h >= list.size()) {
+        map.values.push_back(std::nan(""));
+        continue;
+      }
+      const Json& head = list[h];
+      const Json& local = member(head, "local");
+      map.values.push_back(number(member(local, "upper"), "value").value_or(std::nan("")));
+      table.rows.push_back({{text_of(block, "node")},
+                            number_cell(number(head, "head")),
+                            number_cell(number(head, "rows")),
+                            number_cell(number(member(member(head, "softmax"), "2:2"), "max"),
+                                        Side::kUpper, "proved"),
+                            bound_cell(member(local, "lower"), Side::kLower),
+                            bound_cell(member(local, "upper"), Side::kUpper)});
+    }
+  }
+  Section section{"Heads", "Local constants of each head at the input.", {}};
+  if (!map.values.empty()) section.blocks.emplace_back(std::move(map));
+  section.blocks.emplace_back(std::move(table));
+  report.sections.push_back(std::move(section));
+  return report;
+}
+
+}  // namespace lipscope::app

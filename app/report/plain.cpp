@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reports without a page: Markdown, CSV, and the plots alone.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "report/report.h"
+#include "report/svg.h"
+
+namespace lipscope::app {
+namespace {
+
+std::string with_badge(const std::string& text, const std::string& badge) {
+  return badge.empty() ? text : text + " (" + badge + ")";
+}
+
+std::string in_markdown(std::string text) {
+  for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2)
+    text.insert(at, "\\");
+  return text;
+}
+
+std::string quoted(const std::string& text) {
+  if (text.find_first_of(",\"\n") == std::string::npos) return text;
+  std::string result = "\"";
+  for (const char c : text) result += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return result + "\"";
+}
+
+// The entry in full, not as it is shown.
+std::string full_number(const Cell& cell) {
+  return cell.sort ? fmt::format("{}", *cell.sort) : cell.text == "–" ? "" : cell.text;
+}
+
+// What a plot shows, as a table.
+Table numbers_of(const Plot& plot) {
+  Table table{.title = plot.title,
+              .columns = {"series", plot.x_label.empty() ? "at" : plot.x_label, plot.y_label}};
+  for (const Series& series : plot.series) {
+    for (std::size_t i = 0; i < series.y.size(); ++i) {
+      const auto name = static_cast<std::size_t>(std::max(0.0, series.x[i]));
+      table.rows.push_back({{series.name},
+                            plot.names.empty()
+                                ? Cell{fmt::format("{}", series.x[i]), "", series.x[i]}
+                                : Cell{plot.names.at(name)},
+                            {fmt::format("{}", series.y[i]), "", series.y[i]}});
+    }
+  }
+  return table;
+}
+
+Table numbers_of(const HeatMap& map) {
+  Table table{.title = map.title, .columns = {map.row_label, map.column_label, "value"}};
+  for (std::size_t i = 0; i < map.rows.size(); ++i) {
+    for (std::size_t j = 0; j < map.columns.size(); ++j) {
+      const double value = map.values[i * map.columns.size() + j];
+      if (std::isfinite(value))
+        table.rows.push_back(
+            {{map.rows[i]}, {map.columns[j]}, {fmt::format("{}", value), "", value}});
+    }
+  }
+  return table;
+}
+
+std::string csv_of(const Table& table) {
+  std::string text = "# " + table.title + "\n";
+  bool badges = false;
+  for (std::size_t c = 0; c < table.columns.size(); ++c)
+    text += (c > 0 ? "," : "") + quoted(table.columns[c]);
+  for (const auto& row : table.rows) {
+    for (const Cell& cell : row) badges = badges || !cell.badge.empty();
+  }
+  text += badges ? ",guarantee\n" : "\n";
+  for (const auto& row : table.rows) {
+    std::string badge;
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      text += (c > 0 ? "," : "") + quoted(full_number(row[c]));
+      if (!row[c].badge.empty()) badge = row[c].badge;
+    }
+    text += badges ? "," + badge + "\n" : "\n";
+  }
+  return text + "\n";
+}
+
+}  // namespace
+
+std::string to_markdown(const Report& report) {
+  std::string text = fmt::format("# {}\n\n{}\n\n", report.title, report.subtitle);
+  for (const Fact& fact : report.facts)
+    text += fmt::format("- {}: **{}**\n", fact.label, with_badge(fact.value, fact.badge));
+  for (const Section& section : report.sections) {
+    text += fmt::format("\n## {}\n\n", section.title);
+    if (!section.note.empty()) text += section.note + "\n\n";
+    for (const Block& block : section.blocks) {
+      const Table* table = std::get_if<Table>(&block);
+      if (table == nullptr) continue;
+      text += fmt::format("### {}\n\n|", table->title);
+      for (const std::string& column : table->columns)
+        text += fmt::format(" {} |", in_markdown(column));
+      text += "\n|";
+      for (std::size_t c = 0; c < table->columns.size(); ++c) text += " --- |";
+      text += "\n";
+      for (const auto& row : table->rows) {
+        text += "|";
+        for (const Cell& cell : row)
+          text += fmt::format(" {} |", in_markdown(with_badge(cell.text, cell.badge)));
+        text += "\n";
+      }
+      text += table->note.empty() ? "\n" : "\n" + table->note + "\n\n";
+    }
+  }
+  return text;
+}
+
+std::string to_csv(const Report& report) {
+  std::string text;
+  for (const Section& section : report.sections) {
+    for (const Block& block : section.blocks) {
+      if (const auto* table = std::get_if<Table>(&block)) text += csv_of(*table);
+      if (const auto* plot = std::get_if<Plot>(&block)) text += csv_of(numbers_of(*plot));
+      if (const auto* map = std::get_if<HeatMap>(&block)) text += csv_of(numbers_of(*map));
+    }
+  }
+  return text;
+}
+
+std::string to_svg(const Report& report) {
+  constexpr double kWidth = 680, kStep = 420;
+  std::string inner;
+  double y = 10;
+  for (const Section& section : report.sections) {
+    for (const Block& block : section.blocks) {
+      std::string drawn, title;
+      if (const auto* plot = std::get_if<Plot>(&block)) drawn = draw(*plot), title = plot->title;
+      if (const auto* map = std::get_if<HeatMap>(&block)) drawn = draw(*map), title = map->title;
+      if (drawn.empty()) continue;
+      drawn.insert(4, fmt::format(R"( x="20" y="{}" width="640" height="370")", y + 30));
+      inner += fmt::format(R"(<text class="label" x="24" y="{}">{}</text>{})", y + 20,
+                           escaped(title), drawn);
+      y += kStep;
+    }
+  }
+  return fmt::format(
+      R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {} {}" width="{}" height="{}"><style>{}</style><rect width="100%" height="100%" fill="#fff"/>{}</svg>)"
+      "\n",
+      kWidth, y, kWidth, y, svg_style(), inner);
+}
+
+}  // namespace lipscope::app

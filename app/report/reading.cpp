@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/reading.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "base/rounding.h"
+
+namespace lipscope::app {
+
+std::optional<double> number(const Json& value) {
+  if (value.is_number()) return value.get<double>();
+  if (value == "inf") return kInf;
+  if (value == "-inf") return -kInf;
+  return std::nullopt;
+}
+
+const Json& member(const Json& object, const char* key) {
+  static const Json nothing;
+  if (!object.is_object()) return nothing;
+  const auto found = object.find(key);
+  return found == object.end() ? nothing : *found;
+}
+
+std::optional<double> number(const Json& object, const char* key) {
+  return number(member(object, key));
+}
+
+std::string text_of(const Json& object, const char* key) {
+  const Json& value = member(object, key);
+  return value.is_string() ? value.get<std::string>() : "";
+}
+
+std::string rounded(double value, Side side) {
+  constexpr int kDigits = 6;
+  if (side == Side::kLower) return format_down(value, kDigits);
+  if (side == Side::kUpper) return format_up(value, kDigits);
+  return fmt::format("{:.6g}", value);
+}
+
+Cell number_cell(std::optional<double> value, Side side, const std::string& badge) {
+  if (!value) return {"–", "", std::nullopt};
+  return {rounded(*value, side), badge, *value};
+}
+
+Cell bound_cell(const Json& bound, Side side) {
+  return number_cell(number(bound, "value"), side, text_of(bound, "guarantee"));
+}
+
+Fact bound_fact(const std::string& label, const Json& bound, Side side) {
+  const Cell cell = bound_cell(bound, side);
+  return {label, cell.text, cell.badge};
+}
+
+std::string percent_text(double share) { return fmt::format("{:.2f} %", 100 * share); }
+
+}  // namespace lipscope::app

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// report as a user calls it.
+#include "tests/cli/cli_fixture.h"
+
+namespace {
+
+using namespace lipscope::testing_support;
+
+class ReportCli : public Cli {
+ protected:
+  // A result with `count` samples, made up.
+  std::string certify_result(int count) const {
+    Json samples = Json::array();
+    for (int s = 0; s < count; ++s) {
+      samples.push_back({{"index", s},
+                         {"label", s % 3},
+                         {"predicted", s % 5 == 0 ? (s + 1) % 3 : s % 3},
+                         {"radius", s % 5 == 0 ? 0.0 : 0.001 * s},
+                         {"method", "global-constants"},
+                         {"attack_radius", s % 5 == 0 ? Json(nullptr) : Json(0.002 * s)}});
+    }
+    const Json document{
+        {"schema", "lipscope.certify/1"},
+        {"model", {{"file", "a<b>&\"c\".onnx"}}},
+        {"norm", "2"},
+        {"scope", "local"},
+        {"count", count},
+        {"clean_accuracy", 0.8},
+        {"certified", {{{"radius", 0.1}, {"accuracy", 0.5}, {"attacked_accuracy", 0.75}}}},
+        {"samples", samples}};
+    return file("certify.json", document.dump());
+  }
+};
+
+TEST_F(ReportCli, APageHasTheNumbersAndNothingFromElsewhere) {
+  const Outcome page = run("report " + certify_result(100));
+  ASSERT_EQ(page.code, 0) << page.err;
+  EXPECT_EQ(page.out.find("http"), std::string::npos);
+  EXPECT_NE(page.out.find("a&lt;b&gt;&amp;&quot;c&quot;.onnx"), std::string::npos);
+  EXPECT_EQ(page.out.find("<b>&\"c\""), std::string::npos);
+  for (const std::string word : {"80.00 %", "50.00 %", "75.00 %", "0.007", "0.014", "proved"})
+    EXPECT_NE(page.out.find(word), std::string::npos) << word;
+}
+
+TEST_F(ReportCli, TenThousandSamplesFitInTwoMegabytes) {
+  const Outcome page = run("report " + certify_result(10'000));
+  EXPECT_EQ(page.code, 0);
+  EXPECT_LT(page.out.size(), 2'000'000U);
+  EXPECT_NE(page.out.find("The first 1000 of 10000"), std::string::npos);
+}
+
+TEST_F(ReportCli, OtherFormats) {
+  const std::string result = certify_result(20);
+  const Outcome markdown = run("report --format markdown " + result);
+  EXPECT_NE(markdown.out.find("| 0.1 | 50.00 % (proved) | 75.00 % (proved) |"), std::string::npos)
+      << markdown.out;
+  const Outcome csv = run("report --format csv " + result);
+  EXPECT_NE(csv.out.find("0.1,0.5,0.75,proved"), std::string::npos) << csv.out;
+  EXPECT_NE(csv.out.find("7,1,1,0.007,0.014,global-constants,proved"), std::string::npos)
+      << csv.out;
+  const Outcome svg = run("report --format svg " + result);
+  EXPECT_EQ(svg.out.find("<svg xmlns"), 0U);
+  EXPECT_NE(svg.out.find("Accuracy against radius"), std::string::npos);
+  const Outcome json = run("report --json --format csv " + result);
+  EXPECT_EQ(Json::parse(json.out)["text"], csv.out);
+}
+
+TEST_F(ReportCli, EveryResultOfTheProgramHasAPage) {
+  const std::string mlp = kModels + "fashion_mlp.onnx", result = (folder_ / "r.json").string();
+  const std::string logits = file("logits.csv", "1,2,3\n0,0,1\n"),
+                    payoff = file("p.csv", "1,2\n3,0\n");
+  for (const std::string& call :
+       {"bound --time 1 " + mlp, "bound --time 1 --margin all --methods layer-product " + mlp,
+        "inspect " + mlp, "softmax " + logits + " --empirical 0.1,1", "game --tau 0.5 " + payoff,
+        std::string("methods"), std::string("ops"), std::string("activations"),
+        std::string("version"), "eval " + mlp + " --input " + kModels + "fashion_image.npy"}) {
+    ASSERT_EQ(run(call + " --json -o " + result).code, 0) << call;
+    for (const std::string format : {"html", "markdown", "csv", "svg"}) {
+      const Outcome report = run("report --format " + format + " " + result);
+      EXPECT_EQ(report.code, 0) << call << report.err;
+      EXPECT_FALSE(report.out.empty()) << call << " " << format;
+    }
+  }
+}
+
+TEST_F(ReportCli, OtherDocumentsAreRefused) {
+  expect_failure("report " + file("a.json", "{\"x\":1}"), 3, "not a result of this program");
+  expect_failure("report " + file("b.json", "[1,2]"), 3, "not a result of this program");
+  expect_failure("report " + file("c.json", "{\"schema\":"), 3, "not JSON");
+  expect_failure("report " + file("d.json", "{\"schema\":\"other/1\"}"), 3, "not a result");
+  expect_failure("report nowhere.json", 3, "nowhere.json");
+  expect_failure("report --format pdf " + certify_result(1), 2, "--format");
+  const std::string result = certify_result(1);
+  expect_failure("report " + result + " -o " + result, 2, "overwrite");
+}
+
+// Members of other kinds than expected, or none: a page without them, or a clear refusal; no crash.
+TEST_F(ReportCli, DamagedResultsDoNotBreakIt) {
+  const Json good = Json::parse(slurp(certify_result(3)));
+  for (const auto& [key, value] : good.items()) {
+    if (key == "schema") continue;
+    for (const Json& other :
+         {Json(nullptr), Json("text"), Json(5), Json::array({1, "x"}), Json::object()}) {
+      Json damaged = good;
+      damaged[key] = other;
+      const Outcome page = run("report " + file("damaged.json", damaged.dump()));
+      EXPECT_TRUE(page.code == 0 || page.code == 3) << key << " " << other << " " << page.err;
+    }
+  }
+}
+
+}  // namespace
