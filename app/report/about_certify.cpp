@@ -80,8 +80,8 @@ Plot accuracy_plot(const std::vector<Sample>& samples) {
     attacked.push_back(s.attack.value_or(std::numeric_limits<double>::infinity()));
     any = any || s.attack;
   }
-  if (any) plot.series.push_back(accuracy_curve("attacked", attacked, samples.size()));
   plot.series.push_back(accuracy_curve("certified", certified, samples.size()));
+  if (any) plot.series.push_back(accuracy_curve("attacked", attacked, samples.size()));
   plot.note = any ? "True robust accuracy lies between the curves: below the lower one nothing can "
                     "change the class (proved), above the upper one an input of another class is "
                     "known (confirmed)."

@@ -20,7 +20,7 @@ h2{font-size:1.2rem;margin:2.8rem 0 .3rem;font-weight:620;border-top:1px solid v
 h3{font-size:.95rem;margin:0 0 .5rem;font-weight:600}
 .sub,.note{color:var(--soft);margin:.1rem 0 1rem;overflow-wrap:anywhere}
 .note{font-size:.88rem}
-.facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(11rem,1fr));gap:.7rem;margin:1.4rem 0 0;padding:0}
+.facts{display:grid;grid-template-columns:repeat(auto-fill,minmax(12rem,1fr));gap:.7rem;margin:1.4rem 0 0;padding:0}
 .facts div{border:1px solid var(--line);border-radius:.5rem;padding:.65rem .85rem}
 .facts dt{color:var(--soft);font-size:.8rem}
 .facts dd{margin:0;font-size:1.18rem;font-variant-numeric:tabular-nums;overflow-wrap:anywhere}

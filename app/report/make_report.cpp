@@ -13,8 +13,9 @@ bool is_bound(const Json& value) {
   return value.is_object() && value.contains("value") && value.contains("guarantee");
 }
 
-Cell any_cell(const Json& value) {
-  if (is_bound(value)) return bound_cell(value, Side::kNeither);
+Cell any_cell(const std::string& key, const Json& value) {
+  if (is_bound(value))
+    return bound_cell(value, key.ends_with("lower") ? Side::kLower : Side::kUpper);
   if (const auto x = number(value)) return number_cell(x);
   if (value.is_string()) return {value.get<std::string>()};
   if (value.is_null()) return {"–"};
@@ -35,7 +36,7 @@ Table table_of(const std::string& title, const Json& list) {
     }
     table.rows.emplace_back();
     for (const std::string& key : table.columns)
-      table.rows.back().push_back(any_cell(member(row, key.c_str())));
+      table.rows.back().push_back(any_cell(key, member(row, key.c_str())));
   }
   return table;
 }
@@ -45,6 +46,8 @@ Table table_of(const std::string& title, const Json& list) {
 Report report_on_anything(const Json& document) {
   const std::string schema = text_of(document, "schema");
   Report report{.title = schema.substr(9, schema.find('/') - 9), .subtitle = "Lipscope result"};
+  if (!report.title.empty() && report.title[0] >= 'a' && report.title[0] <= 'z')
+    report.title[0] = static_cast<char>(report.title[0] - 'a' + 'A');
   Table values{.title = "Values", .columns = {"name", "value"}};
   Section section{"Result", "", {}};
   for (const auto& [key, value] : document.items()) {
@@ -63,9 +66,9 @@ Report report_on_anything(const Json& document) {
       section.blocks.emplace_back(std::move(plot));
     } else if (value.is_object() && !is_bound(value)) {
       for (const auto& [inner, entry] : value.items())
-        values.rows.push_back({{key + " " + inner}, any_cell(entry)});
+        values.rows.push_back({{key + " " + inner}, any_cell(inner, entry)});
     } else {
-      values.rows.push_back({{key}, any_cell(value)});
+      values.rows.push_back({{key}, any_cell(key, value)});
     }
   }
   section.blocks.insert(section.blocks.begin(), std::move(values));
