@@ -132,7 +132,7 @@ class NetworkCheck {
     if (!upper || std::isinf(upper->value)) return;
     take_upper(upper->value);
     compare("lower bound", lower ? lower->value : 0);
-    tally_.semidefinite = answer.chain ? 1 : 0;
+    tally_.semidefinite = answer.chains.empty() ? 0 : 1;
     const CheckResult checked =
         check_certificate(model, write_certificate({.model_sha256 = model.sha256(),
                                                     .from = selected.from,
