@@ -116,6 +116,7 @@ Json certify_document(const Certified& found) {
   document["dropped"] = found.dropped.empty() ? Json(nullptr) : Json(found.dropped);
   document["inference"] =
       found.flags.inference.empty() ? Json(nullptr) : Json(found.flags.inference);
+  if (!found.flags.accumulate.empty()) document["accumulate"] = found.flags.accumulate;
   document["classes"] = class_json(found);
   document["margins"] = Json::array();
   for (Index i = 0; i < found.constants.classes; ++i) {

@@ -43,14 +43,20 @@ Requirement parse_requirement(const std::string& text) {
   return result;
 }
 
-// Name of a final operator that leaves the order of its entries as it is.
-std::string final_squash(const Graph& graph) {
+// A final operator that leaves the order of its entries as it is; null: there is none.
+const Node* final_squash(const Graph& graph) {
   for (const Node& node : graph.nodes()) {
     if (node.outputs[0] != graph.outputs()[0]) continue;
     const std::string_view name = node.op->name();
-    if (name == "Softmax" || name == "LogSoftmax" || name == "Sigmoid") return std::string(name);
+    if (name == "Softmax" || name == "LogSoftmax" || name == "Sigmoid") return &node;
   }
-  return "";
+  return nullptr;
+}
+
+ElementType format_of(const std::string& name) {
+  return name == "float16"    ? ElementType::kFloat16
+         : name == "bfloat16" ? ElementType::kBFloat16
+                              : ElementType::kFloat32;
 }
 
 // Few round numbers between the small and the large radii found.
@@ -112,7 +118,7 @@ Json log_row(std::size_t s, const Decision& d) {
           {"attack_radius", d.attack_radius ? Json(*d.attack_radius) : Json(nullptr)}};
 }
 
-// Everything after the constants: batches of samples, each attacked and improved where asked for.
+// Everything after the constants.
 class Run {
  public:
   Run(Certified& found, const Certifier& certifier, SampleLog& log, const Common& common,
@@ -132,16 +138,16 @@ class Run {
     for (std::size_t s = 0; s < found_.decisions.size(); ++s) {
       if (!take_over(s) && found_.right(s)) left.push_back(s);
     }
-    const std::size_t together = local_ ? 16 : 64;
     CountProgress progress(common_, local_ ? "certifying" : "attacking", std::ssize(left));
-    for (std::size_t begin = 0; begin < left.size(); begin += together) {
-      if (stop_()) {
-        complete_ = false;
-        return;
+    std::atomic<bool> complete = true;
+    const SerialBlas serial;
+    parallel_for(std::ssize(left), 1, [&](Index first, Index last) {
+      for (Index k = first; k < last; ++k) {
+        if (stop_() || !finish(left[static_cast<std::size_t>(k)])) complete = false;
+        progress.add(1);
       }
-      const std::size_t end = std::min(left.size(), begin + together);
-      batch(std::span(left).subspan(begin, end - begin), progress);
-    }
+    });
+    complete_ = complete;
   }
 
   [[nodiscard]] bool complete() const { return complete_; }
@@ -160,42 +166,19 @@ class Run {
     }
     if (saved.contains("attack_radius") && saved["attack_radius"].is_number())
       d.attack_radius = saved["attack_radius"].get<double>();
-    ++found_.improved;
     return true;
   }
 
-  void batch(std::span<const std::size_t> samples, CountProgress& progress) {
-    std::vector<double> points;
-    std::vector<Index> labels;
-    std::vector<Decision> decisions;
-    for (const std::size_t s : samples) {
-      const auto from = std::span(found_.data.points).subspan(s * size_, size_);
-      points.insert(points.end(), from.begin(), from.end());
-      labels.push_back(found_.data.labels[s]);
-      decisions.push_back(found_.decisions[s]);
-    }
-    certifier_.attack(points, labels, decisions);
-    std::atomic<bool> ended = true;
-    const SerialBlas serial;
-    parallel_for(std::ssize(samples), 1, [&](Index first, Index last) {
-      for (Index k = first; k < last; ++k) {
-        const auto at = static_cast<std::size_t>(k);
-        Decision& d = decisions[at];
-        if (local_) certifier_.improve(std::span(points).subspan(at * size_, size_), d, stop_);
-        if (!found_.flags.attack) d.attack_radius.reset();
-        if (stop_()) {
-          ended = false;  // the radius is valid, but a longer run may find more
-        } else {
-          log_.add(log_row(samples[at], d));
-        }
-        progress.add(1);
-      }
-    });
-    complete_ = complete_ && ended;
-    for (std::size_t k = 0; k < samples.size(); ++k) {
-      found_.decisions[samples[k]] = decisions[k];
-      ++found_.improved;
-    }
+  // One sample, attacked and improved where asked for; false when it was cut short.
+  bool finish(std::size_t s) {
+    const auto point = std::span(found_.data.points).subspan(s * size_, size_);
+    Decision& d = found_.decisions[s];
+    certifier_.attack(point, std::span(&found_.data.labels[s], 1), std::span(&d, 1), stop_);
+    if (local_) certifier_.improve(point, d, stop_);
+    if (!found_.flags.attack) d.attack_radius.reset();
+    if (stop_()) return false;  // what there is is valid, but a longer run may find more
+    log_.add(log_row(s, d));
+    return true;
   }
 
   Certified& found_;
@@ -251,6 +234,8 @@ Certified run_certify(const CertifyFlags& flags, const Common& common) {
                 fmt::format("--norm {}: a radius has one norm, that of the input", flags.norm));
   }
   found.norm = norms.in;
+  if (flags.inference.empty() && !flags.accumulate.empty())
+    throw Error(ErrorCode::kUsage, "--accumulate belongs to --inference");
   if (!flags.require.empty()) found.required = parse_requirement(flags.require);
   for (const double radius : flags.radii) {
     if (!(radius >= 0) || std::isinf(radius))
@@ -263,7 +248,8 @@ Certified run_certify(const CertifyFlags& flags, const Common& common) {
   found.data = read_labelled(model, flags.data);
   found.data.options.dims = flags.model.options().dims;
   const Graph whole = model.graph(found.data.options);
-  found.dropped = final_squash(whole);
+  const Node* squash = final_squash(whole);
+  if (squash != nullptr) found.dropped = squash->op->name();
   Selection logits;
   logits.logits = true;
   const Selected selected = select(whole, logits);
@@ -274,8 +260,16 @@ Certified run_certify(const CertifyFlags& flags, const Common& common) {
                     "a little",
                     model.name(), selected.from));
   }
-  Certifier certifier(selected.graph,
-                      {.norm = found.norm, .parts = flags.parts, .seed = common.seed});
+  CertifyOptions options{.norm = found.norm, .parts = flags.parts, .seed = common.seed};
+  if (!flags.inference.empty()) {
+    const ValueId logits_id = squash != nullptr ? squash->inputs[0] : whole.outputs()[0];
+    options.logit_error =
+        inference_error(whole, logits_id,
+                        {format_of(flags.inference),
+                         format_of(flags.accumulate.empty() ? flags.inference : flags.accumulate)},
+                        found.norm);
+  }
+  Certifier certifier(selected.graph, options);
   require_classes(found.data, certifier.classes(),
                   flags.data.labels.empty() ? flags.data.data : flags.data.labels);
   SampleLog log(flags.resume, {{"schema", "lipscope.certify-samples/1"},
@@ -284,6 +278,8 @@ Certified run_certify(const CertifyFlags& flags, const Common& common) {
                                {"norm", found.norm.name()},
                                {"scope", flags.scope},
                                {"attack", flags.attack},
+                               {"inference", flags.inference},
+                               {"accumulate", flags.accumulate},
                                {"parts", flags.parts},
                                {"seed", common.seed}});
   {

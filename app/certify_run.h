@@ -23,7 +23,7 @@ enum class Verdict { kHolds, kFails, kOpen };
 struct CertifyFlags {
   ModelFlags model;
   DataFlags data;
-  std::string norm = "2", scope = "global", resume, require, inference;
+  std::string norm = "2", scope = "global", resume, require, inference, accumulate;
   std::vector<double> radii;
   bool attack = false;
   Index parts = 400;
@@ -39,7 +39,6 @@ struct Certified {
   std::vector<Decision> decisions;
   std::vector<double> radii;
   std::optional<Requirement> required;
-  Index improved = 0;  // samples the local search has ended for
   std::string local_obstacle;
   Outcome outcome = Outcome::kFinished;
   double seconds = 0, seconds_constants = 0;

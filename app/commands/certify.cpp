@@ -31,9 +31,11 @@ std::string heading_of(const Certified& found) {
         fmt::format("  the final {} is left out: it never changes the decision\n", found.dropped);
   }
   text += found.flags.inference.empty()
-              ? "  for real arithmetic\n"
-              : fmt::format("  holds for the logits as {} arithmetic computes them\n",
-                            found.flags.inference);
+              ? "  for real arithmetic; --inference charges the rounding of the arithmetic in use\n"
+              : fmt::format("  holds for the logits as {} arithmetic computes them, sums in {}\n",
+                            found.flags.inference,
+                            found.flags.accumulate.empty() ? found.flags.inference
+                                                           : found.flags.accumulate);
   return text;
 }
 
@@ -154,6 +156,14 @@ Action declare_certify(CLI::App& app, const Common& common) {
       ->check(CLI::Range(Index{0}, Index{10'000'000}))
       ->type_name("N")
       ->capture_default_str();
+  app.add_option("--inference", flags->inference,
+                 "let radii hold for the model as run in this arithmetic (default: real numbers)")
+      ->check(CLI::IsMember({"float32", "float16", "bfloat16"}))
+      ->type_name("float32|float16|bfloat16");
+  app.add_option("--accumulate", flags->accumulate,
+                 "arithmetic in which sums of products are kept (default: that of --inference)")
+      ->check(CLI::IsMember({"float32", "float16", "bfloat16"}))
+      ->type_name("FORMAT");
   app.add_option("--resume", flags->resume, "keep finished samples in this file and go on from it")
       ->type_name("FILE");
   app.add_option("--require", flags->require,

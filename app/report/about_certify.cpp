@@ -252,7 +252,10 @@ Report report_on_certify(const Json& document) {
          decided ? "proved" : ""});
   }
   const std::string inference = text_of(document, "inference");
-  report.facts.push_back({"arithmetic", inference.empty() ? "real numbers" : inference});
+  const std::string sums = text_of(document, "accumulate");
+  report.facts.push_back({"arithmetic", inference.empty() ? "real numbers"
+                                        : sums.empty()    ? inference
+                                                          : inference + ", sums in " + sums});
   if (const std::string dropped = text_of(document, "dropped"); !dropped.empty())
     report.facts.push_back({"left out", "final " + dropped});
   std::string note;

@@ -36,14 +36,28 @@ struct Decision {
   std::optional<double> attack_radius = {};
 };
 
+// Bounds of how far logits computed in another arithmetic are off, for all inputs of a ball.
+using LogitError =
+    std::function<std::vector<double>(std::span<const double> center, double radius)>;
+
+// Float32, float16 or bfloat16; sums of products may be kept in a more precise one until they are
+// complete, as matrix units do.
+struct InferenceFormat {
+  ElementType values = ElementType::kFloat32, sums = ElementType::kFloat32;
+};
+
+// For a model run node by node in float32, float16 or bfloat16: inputs, constants and results of
+// each operation rounded to nearest, sums in any order [robustness-6]. Borrows the graph, which is
+// that of the file; `logits` is one of its values. Throws kUnsupported, with the node, for
+// operators whose rounding is not known.
+[[nodiscard]] LogitError inference_error(const Graph& graph, ValueId logits,
+                                         const InferenceFormat& format, const Norm& norm);
+
 struct CertifyOptions {
   Norm norm = Norm(2);
   Index parts = 400;  // a local search may look at, per sample and radius
   std::uint64_t seed = 1;
-  // Bounds of how far logits computed in another arithmetic are off, for all inputs of the ball;
-  // empty: real numbers.
-  std::function<std::vector<double>(std::span<const double> center, double radius)> logit_error =
-      {};
+  LogitError logit_error = {};  // empty: real numbers
 };
 
 // Thread-safe once the constants are there.
@@ -64,9 +78,9 @@ class Certifier {
   [[nodiscard]] std::vector<Decision> decide(std::span<const double> points,
                                              std::span<const Index> labels) const;
   // Nearest inputs of another class that an attack finds, for the samples with a proved and right
-  // prediction.
+  // prediction. `stop` ends it early, with what it has.
   void attack(std::span<const double> points, std::span<const Index> labels,
-              std::span<Decision> decisions) const;
+              std::span<Decision> decisions, const std::function<bool()>& stop) const;
   // A larger radius around one sample, by bounds that hold there alone. `stop` ends it early.
   void improve(std::span<const double> point, Decision& decision,
                const std::function<bool()>& stop) const;

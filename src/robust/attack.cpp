@@ -35,8 +35,9 @@ struct Rows {
 
 class BoundaryWalk {
  public:
-  BoundaryWalk(const Graph& graph, const Norm& norm)
+  BoundaryWalk(const Graph& graph, const Norm& norm, const std::function<bool()>& stop)
       : graph_(graph),
+        stop_(stop),
         norm_(norm),
         dual_(norm.dual()),
         size_(static_cast<std::size_t>(input_size(graph))),
@@ -47,7 +48,7 @@ class BoundaryWalk {
   // Towards the boundary, and back where it was passed.
   void walk(Rows& rows) const {
     std::vector<double> margin, gradient, near(size_), from_center(size_);
-    for (int step = 0; step < kSteps; ++step) {
+    for (int step = 0; step < kSteps && !stop_(); ++step) {
       linearise(rows, margin, gradient);
       for (std::size_t r = 0; r < rows.count(); ++r) {
         const auto x = std::span(rows.x).subspan(r * size_, size_);
@@ -83,7 +84,7 @@ class BoundaryWalk {
     std::vector<double> margin, gradient, steepest(size_), radius(rows.count());
     std::vector<double> share(rows.count(), kFirstShare);
     std::vector<double> momentum(rows.x.size());
-    for (int round = 0; round < rounds; ++round) {
+    for (int round = 0; round < rounds && !stop_(); ++round) {
       const std::vector<double> before = rows.best;
       start_inside(rows, share, round % 2 == 0, radius);
       std::ranges::fill(momentum, 0);
@@ -114,7 +115,7 @@ class BoundaryWalk {
   // Along the segment to the best point, then onto the boundary as it is there.
   void polish(Rows& rows) const {
     std::vector<double> margin, gradient, near(size_);
-    for (int round = 0; round < kPolishings; ++round) {
+    for (int round = 0; round < kPolishings && !stop_(); ++round) {
       shorten(rows);
       rows.x = rows.best_x;
       linearise(rows, margin, gradient);
@@ -257,6 +258,7 @@ class BoundaryWalk {
   }
 
   const Graph& graph_;
+  const std::function<bool()>& stop_;
   Norm norm_, dual_;
   std::size_t size_;
   Index classes_;
@@ -324,7 +326,7 @@ double proved_distance(const Graph& graph, const LayeredNet* net, std::span<cons
 
 std::vector<double> attack_distances(const Graph& graph, const LayeredNet* net,
                                      const AttackQuestion& question) {
-  const BoundaryWalk walk(graph, question.norm);
+  const BoundaryWalk walk(graph, question.norm, question.stop);
   const std::size_t size = walk.size(), count = question.winners.size();
   const std::vector<Interval> logits = logit_ranges(graph, net, question.points);
   const std::size_t classes = count > 0 ? logits.size() / count : 0;

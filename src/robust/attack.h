@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -17,6 +18,7 @@ struct AttackQuestion {
   std::span<const Index> winners;  // the class of each
   Norm norm = Norm(2);
   std::uint64_t seed = 1;
+  std::function<bool()> stop;  // costs nearness only
 };
 
 // Distance, rounded up, to a point where another logit than the winner's is proved to be larger;

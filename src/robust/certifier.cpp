@@ -123,7 +123,7 @@ std::vector<Decision> Certifier::decide(std::span<const double> points,
 }
 
 void Certifier::attack(std::span<const double> points, std::span<const Index> labels,
-                       std::span<Decision> decisions) const {
+                       std::span<Decision> decisions, const std::function<bool()>& stop) const {
   const std::size_t size = at(parts_->inputs);
   std::vector<double> wanted;
   std::vector<Index> winners;
@@ -139,7 +139,8 @@ void Certifier::attack(std::span<const double> points, std::span<const Index> la
                                                      {.points = wanted,
                                                       .winners = winners,
                                                       .norm = parts_->options.norm,
-                                                      .seed = parts_->options.seed});
+                                                      .seed = parts_->options.seed,
+                                                      .stop = stop});
   for (std::size_t k = 0; k < places.size(); ++k) {
     if (!std::isfinite(found[k])) continue;
     Decision& decision = decisions[places[k]];

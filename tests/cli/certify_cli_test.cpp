@@ -95,6 +95,22 @@ TEST_F(CertifyCli, AFinalSquashIsLeftOutAndThatIsSaid) {
   }
 }
 
+TEST_F(CertifyCli, InferenceInAFormatCostsSomeRadius) {
+  const std::string call = "certify --norm inf " + model("Softmax") + small();
+  double before = Json::parse(run(call + " --json").out)["samples"][0]["radius"];
+  for (const std::string format : {"float32", "float16", "bfloat16"}) {
+    const Json document = Json::parse(run(call + " --json --inference " + format).out);
+    EXPECT_EQ(document["inference"], format);
+    const double radius = document["samples"][0]["radius"];
+    EXPECT_LT(radius, before);
+    EXPECT_GT(radius, 0.9);
+    before = radius;
+  }
+  EXPECT_NE(run(call + " --inference float16").out.find("as float16 arithmetic computes them"),
+            std::string::npos);
+  expect_failure(call + " --inference float8", 2, "--inference");
+}
+
 TEST_F(CertifyCli, RequirementsDecideTheExitCode) {
   const std::string call = "certify --norm inf " + model() + small();
   EXPECT_EQ(run(call + " --require 0.4:50%").code, 0);

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// How far a model computed in a floating-point format is from its real-valued function
+// [robustness-6].
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "lipscope/graph.h"
+#include "lipscope/norm.h"
+#include "lipscope/robustness.h"
+
+namespace lipscope {
+
+class InferenceError {
+ public:
+  // Borrows the graph. `last` is the value of interest; sums are kept in a format of their own, at
+  // least as precise, until their result is rounded. Throws kUnsupported, with the node, for an
+  // operator whose rounding is not known here, and for formats other than float32, float16 and
+  // bfloat16.
+  InferenceError(const Graph& graph, ValueId last, const InferenceFormat& format);
+  ~InferenceError();
+
+  // By entry, for every input of the ball; infinity where an overflow cannot be excluded.
+  [[nodiscard]] std::vector<double> at(std::span<const double> center, double radius,
+                                       const Norm& norm) const;
+
+ private:
+  struct Step;
+  struct Run;
+  void add_step(const Node& node);
+  [[nodiscard]] double function_error(const Step& step, std::size_t i, Run& run) const;
+  [[nodiscard]] double sum_error(const Step& step, std::size_t i, Run& run) const;
+
+  const Graph& graph_;
+  ValueId last_;
+  double unit_ = 0, tiny_ = 0, most_ = 0;  // of the format: roundoff, half of the least, largest
+  double sum_unit_ = 0;                    // roundoff of sums
+  std::vector<std::unique_ptr<Step>> steps_;
+};
+
+}  // namespace lipscope
