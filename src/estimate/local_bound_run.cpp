@@ -26,7 +26,7 @@ std::string why_no_local_bound(const Query& query, std::string_view name) {
 void report_local_bound(const MethodRun& run, std::string_view name,
                         std::optional<BetterBound> better) {
   constexpr double kPerSecond = 5e9;  // multiplications
-  constexpr double kShareOfTime = 0.1;
+  const double share_of_time = run.named ? 1 : 0.1;
   const LocalBound* bound = find_local_bound(name);
   LIPSCOPE_CHECK(bound != nullptr);
   std::string reason;
@@ -38,10 +38,10 @@ void report_local_bound(const MethodRun& run, std::string_view name,
   const auto seconds = [&](const LocalBound& of) {
     return (forward_cost(*net) + of.cost(*net, norms)) / kPerSecond;
   };
-  if (!run.named && better && seconds(*find_local_bound(better->name)) <= kShareOfTime * left) {
+  if (!run.named && better && seconds(*find_local_bound(better->name)) <= share_of_time * left) {
     return run.decline(fmt::format("{} {}", better->name, better->why));
   }
-  if (seconds(*bound) > kShareOfTime * left) {
+  if (seconds(*bound) > share_of_time * left) {
     return run.decline(
         fmt::format("about {:.1f} s of the {:.0f} s left; see --time", seconds(*bound), left));
   }

@@ -14,8 +14,8 @@ struct BetterBound {
   std::string_view name, why;
 };
 
-// Reports the bound of that name unless it would take more than a tenth of the time left, or, when
-// it was not asked for by name, where the better one would not.
+// Reports the bound of that name unless it would take more than the time left, or, when it was not
+// asked for by name, more than a tenth of it, or where the better one would not.
 void report_local_bound(const MethodRun& run, std::string_view name,
                         std::optional<BetterBound> better = {});
 

@@ -83,14 +83,14 @@ class Solver {
 
 void run_local_lipsdp(const MethodRun& run) {
   constexpr int kRounds = 6;
-  constexpr double kShareOfTime = 0.1;
+  const double share_of_time = run.named ? 1 : 0.1;
   std::string reason;
   const auto net = as_layered_net(*run.query.graph, kMostPieceWeights, reason);
   if (!net) return run.decline(reason);
   const Parts parts = *parts_of(run.query.norms, net->inputs(), net->outputs());
   const std::chrono::duration<double> left = run.deadline - std::chrono::steady_clock::now();
   const double seconds = root_seconds(*net, parts, true);
-  if (seconds > kShareOfTime * left.count()) {
+  if (seconds > share_of_time * left.count()) {
     return run.decline(
         fmt::format("about {:.1f} s of the {:.0f} s left; see --time", seconds, left.count()));
   }
