@@ -146,6 +146,58 @@ TEST(LocalBounds, NothingIsBelowAJacobianAndTheOrderHolds) {
   EXPECT_GT(recur, compared / 20);
 }
 
+// Balls of several norms, alone and cut by a box; ranges narrowed now and then.
+TEST(LocalBounds, HoldOnBallsOfAllNorms) {
+  Rng rng(12);
+  std::uniform_real_distribution<double> uniform(-1, 1);
+  int narrowed = 0;
+  for (int trial = 0; trial < 1500; ++trial) {
+    const Graph graph = any_network(rng);
+    std::string reason;
+    const auto net = as_layered_net(graph, 10'000, reason);
+    if (!net) continue;
+    const auto n = static_cast<std::size_t>(net->inputs());
+    const double p = std::vector<double>{1, 1.5, 2, 3, kInf}[rng() % 5];
+    const double radius = std::pow(10.0, uniform(rng) - 0.5);
+    std::vector<double> center(n), low(n), high(n);
+    for (std::size_t i = 0; i < n; ++i) {
+      center[i] = uniform(rng);
+      low[i] = center[i] - 0.3 * radius;
+      high[i] = center[i] + radius;
+    }
+    Domain domain{.ball = Ball{Tensor::vector(center), radius, Norm(p)}};
+    if (trial % 3 == 0) domain.box = Box{Tensor::vector(low), Tensor::vector(high)};
+    BoundedRegion region(*net, domain);
+    if (!region.usable()) continue;
+    if (trial % 2 == 0) {
+      Multipliers any;
+      for (std::size_t k = 0; k < net->hidden(); ++k)
+        any.emplace_back(static_cast<std::size_t>(net->layers[k].out), 0.0);
+      narrowed += region.narrow(any) ? 1 : 0;
+    }
+    const Slopes slopes = region.confirm({}, {}).slopes;
+    const NormPair norms = parse_norms(trial % 2 == 0 ? "2" : "inf");
+    for (int at = 0; at < 4; ++at) {
+      std::vector<double> step(n), x = center;
+      for (double& e : step) e = uniform(rng);
+      const double size = pnorm_up(step, p);
+      for (std::size_t i = 0; i < n; ++i) {
+        x[i] += 0.9999 * radius * (at == 0 ? 1 : std::fabs(uniform(rng))) * step[i] / size;
+        if (domain.box) x[i] = std::clamp(x[i], low[i], high[i]);
+      }
+      const std::vector<double> j = jacobian(*net, region.slopes_at(x));
+      const double seen =
+          matrix_norm({net->outputs(), net->inputs(), j.data()}, norms).lower * (1 - 1e-7);
+      for (const char* name : kNames) {
+        const LocalBound* bound = find_local_bound(name);
+        if (!bound->unsupported(norms, net->inputs(), net->outputs()).empty()) continue;
+        EXPECT_LE(seen, bound->upper(*net, slopes, norms, {})) << name << " trial " << trial;
+      }
+    }
+  }
+  EXPECT_GT(narrowed, 500);
+}
+
 TEST(IntervalJacobian, HoldsEveryProductOfSlopesInTheIntervals) {
   Rng rng(5);
   std::uniform_real_distribution<double> uniform;
