@@ -176,7 +176,8 @@ void QueryFlags::declare(CLI::App& app) {
       ->type_name("P[:Q]")
       ->capture_default_str();
   app.add_option("--at", at, "centre of a ball: an array with one sample")->type_name("FILE");
-  app.add_option("--radius", radius, "radius of the ball, or several")
+  app.add_option("--radius", radius,
+                 "radius of the ball, or several; numbers or fractions such as 8/255")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check([](const std::string& text) {

@@ -198,7 +198,8 @@ struct RadiusAnswer {
 
 // The query's ball with each of the radii, which grow; the time is for all of them. What proves a
 // lower bound in a ball starts the search in the next one, so both bounds grow with the radius.
-// Stopped early, each radius still has a quick upper bound where there is one.
+// Stopped early, each radius still has a quick upper bound where there is one. Throws kUsage
+// without a ball or for radii in another order.
 [[nodiscard]] std::vector<RadiusAnswer> find_series(const Query& query,
                                                     std::span<const double> radii,
                                                     const Budget& budget,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "base/check.h"
 #include "lipscope/bound.h"
+#include "lipscope/error.h"
 
 namespace lipscope {
 namespace {
@@ -28,7 +28,8 @@ void add_quick_upper(const Query& query, const RunContext& context, Answer& answ
 
 std::vector<RadiusAnswer> find_series(const Query& query, std::span<const double> radii,
                                       const Budget& budget, const RunContext& context) {
-  LIPSCOPE_CHECK(query.domain.ball && std::ranges::is_sorted(radii));
+  if (!query.domain.ball || !std::ranges::is_sorted(radii))
+    throw Error(ErrorCode::kUsage, "a series needs a ball and radii that grow");
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
   RunContext warm = context;

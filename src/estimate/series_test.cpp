@@ -4,6 +4,7 @@
 
 #include "estimate/chain_for_test.h"
 #include "estimate/quotient.h"
+#include "lipscope/error.h"
 #include "pieces/pieces_for_test.h"
 
 namespace lipscope {
@@ -78,7 +79,9 @@ TEST(Series, AnInterruptLeavesAQuickUpperBoundForEachRadius) {
   source.request_stop();
   RunContext context;
   context.stop = source.get_token();
-  const std::vector<double> radii{0.1, 0.2};
+  const std::vector<double> radii{0.1, 0.2}, falling{0.2, 0.1};
+  EXPECT_THROW(find_series(query, falling, {}, context), Error);
+  EXPECT_THROW(find_series({&graph, query.norms, {}}, radii, {}, context), Error);
   for (const RadiusAnswer& one : find_series(query, radii, {}, context)) {
     EXPECT_EQ(one.answer.outcome, Outcome::kInterrupted);
     EXPECT_EQ(one.bracket.upper(Guarantee::kProved)->method, "layer-product");
