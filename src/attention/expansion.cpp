@@ -11,6 +11,7 @@
 #include "attention/head_weights.h"
 #include "base/parallel.h"
 #include "bounds/derivative_boxes.h"
+#include "ops/box_product.h"
 #include "ops/elementwise.h"
 
 namespace lipscope {
@@ -22,8 +23,9 @@ constexpr double kMostWork = 4e9;     // entries of matrices visited for them
 // Something that is not affine, from value `in` to value `out`.
 struct Unit {
   ValueId in, out;
-  const Elementwise* curve = nullptr;  // or attention:
-  std::optional<AttentionBlock> block;
+  const Elementwise* curve = nullptr;  // or one of these:
+  std::optional<AttentionBlock> block = {};
+  const Node* rows = nullptr;  // softmax or a normalisation
 };
 
 Index entries_of(const Graph& graph, ValueId id) {
@@ -65,19 +67,24 @@ Units find_units(const Graph& graph) {
     for (std::size_t v = 0; v < covered.size(); ++v) covered[v] = covered[v] || (*inside)[v];
     covered[block.mixed.index] = true;
     const ValueId in = block.sources[0], out = block.mixed;
-    units.list.push_back({in, out, nullptr, std::move(block)});
+    units.list.push_back({.in = in, .out = out, .block = std::move(block)});
   }
   for (const Node& node : graph.nodes()) {
     const ValueId out = node.outputs[0];
     if (!dependence.moves(out) || covered[out.index] || dependence.affine(node)) continue;
     const auto* curve = dynamic_cast<const Elementwise*>(node.op.get());
+    if (dynamic_cast<const BoxProduct*>(node.op.get()) != nullptr && node.outputs.size() == 1 &&
+        dependence.moving_input(node) == std::size_t{0}) {
+      units.list.push_back({.in = node.inputs[0], .out = out, .rows = &node});
+      continue;
+    }
     if (curve == nullptr) {
       units.reason = "node '" + node.name + "': operator " + std::string(node.op->name()) +
-                     " is neither affine nor a function of single entries nor part of attention "
-                     "that is covered";
+                     " is neither affine nor a function of single entries or rows nor part of "
+                     "attention that is covered";
       return units;
     }
-    units.list.push_back({node.inputs[0], out, curve, std::nullopt});
+    units.list.push_back({.in = node.inputs[0], .out = out, .curve = curve});
   }
   std::ranges::sort(units.list, {}, [](const Unit& unit) { return unit.out; });
   return units;
@@ -234,7 +241,8 @@ class Expander {
       if (!change) return false;
       in = out = *change;
     } else {
-      const double change = attention_change(unit, gain_mul_up(whole, radius_));
+      const double moved = gain_mul_up(whole, radius_);
+      const double change = unit.block ? attention_change(unit, moved) : row_change(unit, moved);
       if (!std::isfinite(change)) return false;
       in.assign(static_cast<std::size_t>(entries_of(graph_, unit.in)), sqrt_up(change));
       out.assign(static_cast<std::size_t>(entries_of(graph_, unit.out)), sqrt_up(change));
@@ -264,6 +272,17 @@ class Expander {
       roots.push_back(sqrt_up(std::max(change, 0.0)));
     }
     return roots;
+  }
+
+  double row_change(const Unit& unit, double distance) {
+    if (distance == 0) return 0;
+    std::vector<Box> boxes;
+    for (const ValueId id : unit.rows->inputs) boxes.push_back(derivative_.values().at(id));
+    const double change =
+        dynamic_cast<const BoxProduct&>(*unit.rows->op).derivative_change_up(boxes, distance);
+    if (!std::isfinite(change))
+      reason_ = "node '" + unit.rows->name + "': its derivative is not bounded on the ball";
+    return change;
   }
 
   // What the Jacobian of all heads changes by when tokens move by `distance`.

@@ -11,8 +11,8 @@
 
 namespace lipscope {
 
-// Why the bound does not apply; empty when it may. Units are functions of single entries and
-// attention that [attention-9] covers; everything else has to be affine.
+// Why the bound does not apply; empty when it may. Units are functions of single entries, softmax,
+// normalised rows and attention that [attention-9] covers; everything else has to be affine.
 [[nodiscard]] std::string expansion_unsupported(const Graph& graph, const NormPair& norms,
                                                 const Domain& domain);
 

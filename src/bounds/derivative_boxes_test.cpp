@@ -5,6 +5,7 @@
 
 #include "attention/attention_graphs_for_test.h"
 #include "lipscope/evaluate.h"
+#include "ops/box_product.h"
 
 namespace lipscope {
 namespace {
@@ -76,6 +77,39 @@ TEST(DerivativeBoxes, RowsAndNormalisations) {
     expect_enclosed(single("InstanceNormalization", {1, 3, 5}, {}, {channels, shift}), seed);
     expect_enclosed(single("Tanh", {2, 3}, {}, {}), seed);
   }
+}
+
+// Derivatives at two points never differ by more than the operator says.
+TEST(DerivativeBoxes, ChangesOfDerivatives) {
+  Rng rng(7);
+  const Tensor scale = random_tensor(rng, {4}, 0.5, 2);
+  const Graph graphs[] = {single("Softmax", {2, 4}, {{"axis", Index{1}}}, {}),
+                          single("LogSoftmax", {2, 4}, {{"axis", Index{1}}}, {}),
+                          single("LayerNormalization", {2, 4}, {{"epsilon", 0.01}}, {scale})};
+  std::normal_distribution<double> normal;
+  double closest = 0;
+  for (int trial = 0; trial < 3000; ++trial) {
+    const Graph& graph = graphs[trial % 3];
+    const Node& node = graph.nodes()[0];
+    const Tensor x = random_tensor(rng, {2, 4}, -0.5, 0.5);
+    Tensor y = x, step = x, direction = random_tensor(rng, {2, 4}, -1, 1);
+    const double size = std::pow(10.0, std::uniform_real_distribution<double>(-3, 0)(rng));
+    for (double& e : step.doubles()) e = size * normal(rng);
+    if (trial % 2 == 0) direction = step;
+    for (std::size_t i = 0; i < 8; ++i) y.doubles()[i] += step.doubles()[i];
+    const Tensor a = Trace(graph, std::vector{x}).jvp(std::vector{direction})[0];
+    const Tensor b = Trace(graph, std::vector{y}).jvp(std::vector{direction})[0];
+    std::vector<double> change;
+    for (std::size_t i = 0; i < 8; ++i) change.push_back(a.doubles()[i] - b.doubles()[i]);
+    std::vector<Box> boxes{{x, x}};
+    if (node.inputs.size() > 1) boxes.push_back({scale, scale});
+    const double bound = dynamic_cast<const BoxProduct&>(*node.op).derivative_change_up(
+        boxes, norm2_up(step.doubles()));
+    const double seen = norm2_down(change) / norm2_up(direction.doubles());
+    ASSERT_LE(seen, bound + 1e-13) << trial;
+    closest = std::max(closest, seen / bound);
+  }
+  EXPECT_GT(closest, 0.2);
 }
 
 TEST(DerivativeBoxes, AttentionInManySpellings) {

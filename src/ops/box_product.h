@@ -18,6 +18,10 @@ class BoxProduct {
   // is the derivative of output 0. False when the operator cannot tell.
   [[nodiscard]] virtual bool box_product(std::span<const Box> in, std::span<const Interval> t,
                                          bool transposed, std::span<Interval> out) const = 0;
+  // Upper bound of the l2 norm of J(x) - J(y) for y in the boxes and |x - y| <= radius in l2;
+  // infinite when the operator cannot tell.
+  [[nodiscard]] virtual double derivative_change_up(std::span<const Box> in,
+                                                    double radius) const = 0;
 };
 
 }  // namespace lipscope

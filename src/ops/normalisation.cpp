@@ -176,6 +176,32 @@ class StandardiseOp final : public Op, public BoxProduct {
     return boxes;
   }
 
+  // [attention-19]
+  double derivative_change_up(std::span<const Box> in, double radius) const override {
+    if (!(s_.epsilon >= 0) || s_.epsilon_outside) return kInf;
+    const std::optional<BoxEntries> scale = operand(in, s_.scale, 1);
+    const double root_down = sqrt_down(length()), third_up = sqrt_up(div_up(4, 3));
+    double largest = 0;
+    for_each_group(in[0], [&](Index row, const Group& group) {
+      double weight = scale ? 0 : 1;
+      if (scale) {
+        each(row,
+             [&](Index i, Index) { weight = std::max(weight, magnitude((*scale)[channel(i)])); });
+      }
+      const double here = divisor().range(variance_range(group)).lo;
+      const double least =
+          std::max(sub_down(here, div_up(radius, root_down)), sqrt_down(s_.epsilon));
+      if (!(least > 0)) {
+        largest = kInf;
+        return;
+      }
+      const double square = mul_down(root_down, mul_down(least, least));
+      const double curved = mul_up(radius, div_up(mul_up(weight, third_up), square));
+      largest = std::max(largest, std::min(curved, mul_up(2, div_up(weight, least))));
+    });
+    return largest;
+  }
+
   // The Jacobian of jvp, in intervals; symmetric but for the scale.
   bool box_product(std::span<const Box> in, std::span<const Interval> t, bool transposed,
                    std::span<Interval> out) const override {

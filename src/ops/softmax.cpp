@@ -85,6 +85,9 @@ struct Softmax {
   }
   static constexpr auto relax = relax_softmax;
 
+  // [attention-19]
+  static double curvature_up(double) { return 1; }
+
   // s_i (t_i - sum_j s_j t_j), the sum by [softmax-12]; J is symmetric.
   void box_product(const Group& x, std::span<const Interval> t, bool,
                    std::span<Interval> out) const {
@@ -127,6 +130,8 @@ struct LogSoftmax {
     return std::min(local, log_softmax_global_norm(norms.in, static_cast<Index>(x.size()), 1).hi);
   }
   static constexpr auto relax = relax_log_softmax;
+
+  static double curvature_up(double length) { return mul_up(0.5, sqrt_up(length)); }
 
   // t_i - sum_j s_j t_j, or t_i - s_i sum_j t_j.
   void box_product(const Group& x, std::span<const Interval> t, bool transposed,
@@ -180,6 +185,9 @@ class SoftmaxOp final : public Op, public BoxProduct {
 
   std::optional<Relaxation> relax(std::span<const Box> in) const override {
     return relax_rows(in[0], split_, F::relax);
+  }
+  double derivative_change_up(std::span<const Box>, double radius) const override {
+    return gain_mul_up(radius, F::curvature_up(static_cast<double>(split_.length)));
   }
   bool box_product(std::span<const Box> in, std::span<const Interval> t, bool transposed,
                    std::span<Interval> out) const override {
