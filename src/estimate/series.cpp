@@ -48,6 +48,11 @@ std::vector<RadiusAnswer> find_series(const Query& query, std::span<const double
       warm.hints = {{*found.answer.witness, lower->method}};
     series.push_back(std::move(found));
   }
+  // A lower bound without a witness, such as that of a single point, holds for larger balls, too.
+  for (std::size_t i = 1; i < series.size(); ++i) {
+    if (const auto lower = series[i - 1].bracket.lower(Guarantee::kProved))
+      series[i].bracket.add_lower(*lower);
+  }
   for (std::size_t i = series.size(); i-- > 1;) {
     if (const auto upper = series[i].bracket.upper(Guarantee::kProved))
       series[i - 1].bracket.add_upper(*upper);
