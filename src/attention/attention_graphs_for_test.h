@@ -18,7 +18,8 @@ struct AttentionSpelling {
   bool keys_first = false;  // keys times queries, softmax along the columns
   bool rotary = false;
   bool cross = false;
-  bool output = true;  // projection and residual sum
+  bool output = true;   // projection and residual sum
+  bool turned = false;  // the transposed weights times the values
   unsigned seed = 1;
 };
 
@@ -44,6 +45,7 @@ class AttentionMaker {
     if (s_.where) scores = maker_.add("Where", {seen(), scores, number(-1e9)});
     ValueId weights = maker_.add("Softmax", {scores}, {{"axis", Index{s_.keys_first ? 2 : 3}}});
     if (s_.keys_first) weights = turned(weights);
+    if (s_.turned) weights = turned(weights);
     ValueId out = maker_.add("MatMul", {weights, v});
     out = maker_.add("Transpose", {out}, {{"perm", std::vector<Index>{0, 2, 1, 3}}});
     const Index inner = s_.heads * s_.head_width;

@@ -340,6 +340,9 @@ std::string expansion_unsupported(const Graph& graph, const NormPair& norms, con
   if (!domain.ball) return "the domain is no ball";
   if (domain.ball->norm != Norm(2)) return "the ball is not one in l2";
   if (input_size(graph) == 0) return "no floating input";
+  for (const ValueId id : graph.inputs()) {
+    if (!is_floating(graph.value(id).type.type)) return "an integer input";
+  }
   return {};
 }
 

@@ -167,6 +167,45 @@ std::optional<std::vector<Interval>> mask_of(const AttentionBlock& block, Index 
   return mask;
 }
 
+// Whether the weight of score (i, j) multiplies value j in the sum for row i of the same head, and
+// the softmax runs over j.
+bool weights_in_order(const AttentionBlock& block) {
+  std::map<Index, Index> place;
+  for (std::size_t p = 0; p < block.to_scores.source.size(); ++p) {
+    if (block.to_scores.source[p] >= 0) place[block.to_scores.source[p]] = static_cast<Index>(p);
+  }
+  const int side = block.weights_side;
+  const auto stride = [side](const ProductLabel& l) { return l.factor[side]; };
+  const std::vector<Index> heads = offsets(block.value_labels.batch, stride);
+  const std::vector<Index> rows = offsets(block.value_labels.own[side], stride);
+  const std::vector<Index> inner = offsets(block.value_labels.inner, stride);
+  if (std::ssize(heads) != block.heads || std::ssize(rows) != block.rows ||
+      std::ssize(inner) != block.columns)
+    return false;
+  const Index span = block.row_stride * block.columns;
+  for (Index h = 0; h < block.heads; ++h) {
+    for (Index i = 0; i < block.rows; ++i) {
+      std::optional<std::pair<Index, Index>> row;
+      for (Index j = 0; j < block.columns; ++j) {
+        const auto at = static_cast<std::size_t>(heads[static_cast<std::size_t>(h)] +
+                                                 rows[static_cast<std::size_t>(i)] +
+                                                 inner[static_cast<std::size_t>(j)]);
+        const Index from = block.to_factor.source[at];
+        if (from < 0 || block.to_factor.weight[at] != point(1) ||
+            block.to_factor.offset[at] != point(0))
+          return false;
+        const std::pair here{from / span, from % block.row_stride};
+        if (row && *row != here) return false;
+        row = here;
+        const auto known = place.find(product_place(block, h, i, j));
+        const bool masked = block.to_scores.source[static_cast<std::size_t>(from)] < 0;
+        if (known == place.end() ? !masked : known->second != from) return false;
+      }
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 HeadPlaces query_places(const AttentionBlock& block) {
@@ -207,6 +246,7 @@ std::variant<std::vector<HeadWeights>, std::string> head_weights(const Graph& gr
     return "no self-attention on products of affine functions of the tokens";
   if (!block.scale) return "scores are scaled differently";
   if (!block.to_scores.offset_known) return "the mask is not known";
+  if (!weights_in_order(block)) return "weights reach the values in another order";
   const ValueId source = block.sources[0];
   const Index size = element_count(graph.value(source).type.shape);
   if (block.rows != block.columns || size % block.rows != 0)

@@ -37,12 +37,13 @@ TEST(StudyAttention, BothWaysAgree) {
        {AttentionSpelling{}, AttentionSpelling{.scale_queries = true, .causal = true},
         AttentionSpelling{.bias = false, .output = false}, AttentionSpelling{.keys_first = true},
         AttentionSpelling{.rotary = true}, AttentionSpelling{.where = true},
-        AttentionSpelling{.cross = true}}) {
+        AttentionSpelling{.cross = true}, AttentionSpelling{.turned = true}}) {
     const Graph graph = attention_graph(spelling);
     const AttentionReport report = study(graph);
     ASSERT_EQ(report.blocks.size(), 1u);
     const BlockReport& block = report.blocks[0];
-    const bool theorems = !spelling.rotary && !spelling.where && !spelling.cross;
+    const bool theorems =
+        !spelling.rotary && !spelling.where && !spelling.cross && !spelling.turned;
     EXPECT_EQ(block.outside.empty(), theorems) << block.outside;
     expect_tight(report.lower, report.upper);
     expect_tight(block.lower, block.upper);
