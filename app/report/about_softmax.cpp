@@ -43,6 +43,24 @@ std::vector<Block> empirical_plots(const Json& document) {
   return plots;
 }
 
+Table bounds_of_heads(const Json& document) {
+  Table table{.title = "Bounds of the heads",
+              .columns = {"block", "head", "bound", "norm", "value", "theorem"}};
+  for (const Json& block : member(document, "blocks")) {
+    for (const Json& head : member(block, "heads")) {
+      for (const Json& bound : member(head, "bounds")) {
+        table.rows.push_back({{text_of(block, "node")},
+                              number_cell(number(head, "head")),
+                              {text_of(bound, "name")},
+                              {text_of(bound, "norm")},
+                              bound_cell(bound, Side::kUpper),
+                              {text_of(bound, "theorem")}});
+      }
+    }
+  }
+  return table;
+}
+
 Plot row_histogram(const Json& document, const std::string& norm, double most) {
   constexpr std::size_t kBars = 25;
   Series bars{.name = "rows", .kind = Series::Kind::kBars};
@@ -136,6 +154,11 @@ Report report_on_attention(const Json& document) {
   if (!map.values.empty()) section.blocks.emplace_back(std::move(map));
   section.blocks.emplace_back(std::move(table));
   report.sections.push_back(std::move(section));
+  Table bounds = bounds_of_heads(document);
+  if (!bounds.rows.empty())
+    report.sections.push_back({"Bounds compared",
+                               "What each theorem gives for a head; the smallest is the best.",
+                               {std::move(bounds)}});
   return report;
 }
 
