@@ -32,8 +32,11 @@ Rounded apply_weights(const DenseLayer& layer, const std::vector<double>& sizes,
   const double g = 2 * gamma_up(at(m) + 8);
   Rounded z{std::vector<double>(at(count * n)), std::vector<double>(at(count * n))};
   std::vector<double> doubt(x.middle.size());
-  for (std::size_t i = 0; i < doubt.size(); ++i)
-    doubt[i] = x.radius[i] + g * std::fabs(x.middle[i]);
+  // What a product below all normal numbers loses may meet a large weight.
+  for (std::size_t i = 0; i < doubt.size(); ++i) {
+    const double size = std::fabs(x.middle[i]);
+    doubt[i] = x.radius[i] + g * size + (size > 0 ? 2 * kMinSubnormal : 0);
+  }
   gemm(count, n, m, 1.0, {x.middle.data(), m}, {layer.weights.data(), m, true}, 0.0,
        z.middle.data(), n);
   gemm(count, n, m, 1.0, {doubt.data(), m}, {sizes.data(), m, true}, 0.0, z.radius.data(), n);
@@ -52,7 +55,7 @@ Rounded apply_weights(const DenseLayer& layer, const std::vector<double>& sizes,
       const double spread = mul_up(z.radius[e], 1 + 0x1p-20);
       const double rounded = add_up(mul_up(0x1p-50, std::fabs(sum)), underflow_up(std::fabs(sum)));
       z.middle[e] = sum;
-      z.radius[e] = add_up(add_up(spread, radius_up(bias)), rounded);
+      z.radius[e] = add_up(add_up(add_up(spread, radius_up(bias)), rounded), 0x1p-1000);
     }
   }
   return z;

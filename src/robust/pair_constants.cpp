@@ -67,8 +67,14 @@ PairConstants pair_constants(const Graph& graph, const Norm& norm,
     found.upper.assign(static_cast<std::size_t>(pairs), by_all_logits(graph, norm, time, context));
     return found;
   }
+  std::optional<Bound> rest;  // of pairs that come too late
   for (Index i = 0; i < found.classes; ++i) {
     for (Index j = i + 1; j < found.classes; ++j) {
+      if (!found.upper.empty() && std::chrono::steady_clock::now() - start > time) {
+        if (!rest) rest = by_all_logits(graph, norm, {}, context);
+        found.upper.push_back(*rest);
+        continue;
+      }
       Selection row;
       row.margin = {i, j};
       const Selected pair = select(graph, row);
