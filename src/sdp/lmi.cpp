@@ -91,6 +91,20 @@ class Form final : public BlockSource {
     add_squares(k, k, block);
   }
 
+  // Of the products A'DA, whose factors are made full.
+  [[nodiscard]] BlockCost squares_cost() const {
+    BlockCost cost;
+    for (std::size_t k = 0; k < sizes_.size(); ++k) {
+      if (squares_[k].empty()) continue;
+      double columns = 0;
+      for (const std::size_t parent : parents_[k]) columns += static_cast<double>(sizes_[parent]);
+      const double entries = static_cast<double>(sizes_[k]) * columns;
+      cost.operations += entries * columns;
+      cost.doubles = std::max(cost.doubles, 2 * entries);
+    }
+    return cost;
+  }
+
  private:
   bool has_edge(std::size_t i, std::size_t j) const {
     return std::ranges::find(parents_[i], j) != parents_[i].end();
@@ -339,7 +353,9 @@ bool proves(const SdpNetwork& network, const Multipliers& multipliers, double rh
 
 BlockCost proof_cost(const SdpNetwork& network) {
   if (network.nodes.empty()) return {};
-  return block_cost(Form(network, nullptr, 1));
+  const Form form(network, nullptr, 1);
+  const BlockCost cost = block_cost(form), squares = form.squares_cost();
+  return {cost.doubles + squares.doubles, cost.operations + squares.operations};
 }
 
 double constant_up(const SdpNetwork& network, double rho) {
