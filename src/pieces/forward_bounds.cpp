@@ -35,6 +35,22 @@ ForwardBounds::ForwardBounds(const LayeredNet& net, const DomainSupport& domain)
   for (std::size_t k = 0; k < hidden; ++k) set_root(k);
 }
 
+// The least and largest values of the lines on the domain.
+void ForwardBounds::shrink_by_planes(std::size_t k, const std::vector<Row>& rows,
+                                     std::vector<Interval>& ranges) const {
+  const Planes found = planes(k, rows);
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const double top =
+        add_up(found.offsets[r], domain_.max_up(&found.weights[r * domain_.inputs()]));
+    Interval& range = ranges[rows[r].place];
+    if (rows[r].sign > 0) {
+      range.hi = std::min(range.hi, top);
+    } else {
+      range.lo = std::max(range.lo, -top);
+    }
+  }
+}
+
 void ForwardBounds::set_root(std::size_t k) {
   set_reach(k);
   std::vector<Row> rows;
@@ -42,17 +58,7 @@ void ForwardBounds::set_root(std::size_t k) {
     rows.push_back({i, 1});
     rows.push_back({i, -1});
   }
-  const Planes found = planes(k, rows);
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    const double top =
-        add_up(found.offsets[r], domain_.max_up(&found.weights[r * domain_.inputs()]));
-    Interval& range = root_[k][rows[r].place];
-    if (rows[r].sign > 0) {
-      range.hi = std::min(range.hi, top);
-    } else {
-      range.lo = std::max(range.lo, -top);
-    }
-  }
+  shrink_by_planes(k, rows, root_[k]);
   // Where the linear bounds are worse than the largest products.
   for (std::size_t i = 0; i < root_[k].size(); ++i) {
     const double most = add_up(reach_[k][i], vague_[k][i]);
@@ -232,17 +238,7 @@ bool ForwardBounds::restrict_to(const Path& path) {
         rows.push_back({i, 1});
         rows.push_back({i, -1});
       }
-      const Planes found = planes(k, rows);
-      for (std::size_t r = 0; r < rows.size(); ++r) {
-        const double top =
-            add_up(found.offsets[r], domain_.max_up(&found.weights[r * domain_.inputs()]));
-        Interval& range = ranges_[k][rows[r].place];
-        if (rows[r].sign > 0) {
-          range.hi = std::min(range.hi, top);
-        } else {
-          range.lo = std::max(range.lo, -top);
-        }
-      }
+      shrink_by_planes(k, rows, ranges_[k]);
     }
     for (std::size_t i = 0; i < root_[k].size(); ++i) {
       Interval& range = ranges_[k][i];

@@ -58,6 +58,8 @@ class ForwardBounds {
   };
   // sign * (value before the unit) <= weights x + offset.
   [[nodiscard]] Planes planes(std::size_t layer, const std::vector<Row>& rows) const;
+  void shrink_by_planes(std::size_t layer, const std::vector<Row>& rows,
+                        std::vector<Interval>& ranges) const;
   void set_root(std::size_t layer);
   void set_units(std::size_t layer);
   void set_reach(std::size_t layer);
