@@ -98,31 +98,12 @@ Slopes BoundedRegion::slopes() const {
   return slopes;
 }
 
-bool BoundedRegion::refutes(const ForwardBounds::Planes& planes,
-                            const std::vector<double>& weights) const {
-  const std::size_t n = domain_.inputs();
-  std::vector<double> sum(n), size(n);
-  double offset = 0;
-  for (std::size_t s = 0; s < weights.size(); ++s) {
-    const double w = weights[s];
-    if (!(w >= 0) || !(w < kMaxDouble)) return false;
-    if (w == 0) continue;
-    for (std::size_t j = 0; j < n; ++j) {
-      const double term = w * planes.weights[s * n + j];
-      sum[j] += term;
-      size[j] += std::fabs(term);
-    }
-    offset = add_up(offset, mul_up(w, planes.offsets[s]));
-  }
-  double error = 0;
-  for (std::size_t j = 0; j < n; ++j) error += size[j] * domain_.size()[j];
-  error =
-      add_up(mul_up(mul_up(error, 1 + gamma_up(n + 4)), gamma_up(weights.size() + 4)), 0x1p-1000);
-  return add_up(add_up(domain_.max_up(sum.data()), offset), error) < 0;
+bool BoundedRegion::refutes(const Planes& planes, const std::vector<double>& weights) const {
+  const std::vector<double> nothing(domain_.inputs());
+  return max_up(domain_, nothing, 0, planes, weights) < 0;
 }
 
-bool BoundedRegion::inside(const ForwardBounds::Planes& planes,
-                           const std::vector<double>& x) const {
+bool BoundedRegion::inside(const Planes& planes, const std::vector<double>& x) const {
   const std::size_t n = domain_.inputs();
   for (std::size_t s = 0; s < planes.offsets.size(); ++s) {
     double value = planes.offsets[s];
@@ -134,7 +115,7 @@ bool BoundedRegion::inside(const ForwardBounds::Planes& planes,
 
 void BoundedRegion::find_point_or_proof(const Path& path, const std::vector<double>& known,
                                         bool leaf, View& view) const {
-  const ForwardBounds::Planes planes = forward_.planes_of(path);
+  const Planes planes = forward_.planes_of(path);
   if (!known.empty() && !leaf && inside(planes, known)) {
     view.point = known;
     return;

@@ -41,11 +41,9 @@ class BoundedRegion : public Region {
   [[nodiscard]] Slopes slopes() const;
   void find_point_or_proof(const Path& path, const std::vector<double>& known, bool leaf,
                            View& view) const;
-  [[nodiscard]] bool inside(const ForwardBounds::Planes& planes,
-                            const std::vector<double>& x) const;
+  [[nodiscard]] bool inside(const Planes& planes, const std::vector<double>& x) const;
   // Whether the weighted sum of the planes is negative on the domain.
-  [[nodiscard]] bool refutes(const ForwardBounds::Planes& planes,
-                             const std::vector<double>& weights) const;
+  [[nodiscard]] bool refutes(const Planes& planes, const std::vector<double>& weights) const;
 
   const LayeredNet& net_;
   DomainSupport domain_;

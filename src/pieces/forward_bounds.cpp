@@ -35,19 +35,26 @@ ForwardBounds::ForwardBounds(const LayeredNet& net, const DomainSupport& domain)
   for (std::size_t k = 0; k < hidden; ++k) set_root(k);
 }
 
-// The least and largest values of the lines on the domain.
+// The least and largest values of the lines on the domain where the sides hold.
 void ForwardBounds::shrink_by_planes(std::size_t k, const std::vector<Row>& rows,
-                                     std::vector<Interval>& ranges) const {
+                                     const Planes& sides, std::vector<Interval>& ranges) const {
   const Planes found = planes(k, rows);
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    const double top =
-        add_up(found.offsets[r], domain_.max_up(&found.weights[r * domain_.inputs()]));
-    Interval& range = ranges[rows[r].place];
-    if (rows[r].sign > 0) {
+  const std::size_t n = domain_.inputs();
+  const auto take = [&](const Row& row, double top) {
+    Interval& range = ranges[row.place];
+    if (row.sign > 0) {
       range.hi = std::min(range.hi, top);
     } else {
       range.lo = std::max(range.lo, -top);
     }
+  };
+  for (std::size_t r = 0; r < rows.size(); ++r)
+    take(rows[r], add_up(found.offsets[r], domain_.max_up(&found.weights[r * n])));
+  for (std::size_t r = 0; r < rows.size() && !sides.offsets.empty(); ++r) {
+    if (!is_undecided(net_.layers[k], rows[r].place, ranges[rows[r].place])) continue;
+    const std::span line(&found.weights[r * n], n);
+    if (const auto multipliers = best_multipliers(domain_, line, sides); !multipliers.empty())
+      take(rows[r], max_up(domain_, line, found.offsets[r], sides, multipliers));
   }
 }
 
@@ -58,7 +65,7 @@ void ForwardBounds::set_root(std::size_t k) {
     rows.push_back({i, 1});
     rows.push_back({i, -1});
   }
-  shrink_by_planes(k, rows, root_[k]);
+  shrink_by_planes(k, rows, {}, root_[k]);
   // Where the linear bounds are worse than the largest products.
   for (std::size_t i = 0; i < root_[k].size(); ++i) {
     const double most = add_up(reach_[k][i], vague_[k][i]);
@@ -168,7 +175,7 @@ void ForwardBounds::set_units(std::size_t k) {
   }
 }
 
-ForwardBounds::Planes ForwardBounds::planes(std::size_t layer, const std::vector<Row>& rows) const {
+Planes ForwardBounds::planes(std::size_t layer, const std::vector<Row>& rows) const {
   const Index count = std::ssize(rows);
   Planes result;
   result.offsets.assign(rows.size(), 0);
@@ -227,49 +234,61 @@ bool ForwardBounds::restrict_to(const Path& path) {
       limit.hi = std::min(limit.hi, side.at);
     }
   }
-  bool changed = false;  // in an earlier layer: ranges of this one may be smaller
+  Planes sides;          // of the path in this layer and earlier ones
+  bool changed = false;  // ranges of this layer may be smaller than at the root
   for (std::size_t k = 0; k < net_.hidden(); ++k) {
-    ranges_[k] = root_[k];
+    for (std::size_t i = 0; i < root_[k].size(); ++i)
+      ranges_[k][i] = {std::max(root_[k][i].lo, limits[k][i].lo),
+                       std::min(root_[k][i].hi, limits[k][i].hi)};
     if (k > 0) set_reach(k);  // an earlier call may have left that of a smaller part
+    const Planes here = planes_of(k, path);
+    sides.weights.insert(sides.weights.end(), here.weights.begin(), here.weights.end());
+    sides.offsets.insert(sides.offsets.end(), here.offsets.begin(), here.offsets.end());
+    changed = changed || !sides.offsets.empty();
     if (changed) {
       std::vector<Row> rows;
       for (std::size_t i = 0; i < root_[k].size(); ++i) {
-        if (!is_undecided(net_.layers[k], i, root_[k][i])) continue;
+        // In the first layer only other sides can tell more than the root did.
+        const Interval known = k == 0 ? ranges_[k][i] : root_[k][i];
+        if (!is_undecided(net_.layers[k], i, known)) continue;
         rows.push_back({i, 1});
         rows.push_back({i, -1});
       }
-      shrink_by_planes(k, rows, ranges_[k]);
+      shrink_by_planes(k, rows, sides, ranges_[k]);
     }
-    for (std::size_t i = 0; i < root_[k].size(); ++i) {
-      Interval& range = ranges_[k][i];
-      const Interval limit = limits[k][i];
-      if (limit.lo > -kInf || limit.hi < kInf) changed = true;
-      range = {std::max(range.lo, limit.lo), std::min(range.hi, limit.hi)};
-      if (!(range.lo <= range.hi)) return false;
-    }
+    const auto is_empty = [](const Interval& range) { return !(range.lo <= range.hi); };
+    if (std::ranges::any_of(ranges_[k], is_empty)) return false;
     set_units(k);
   }
   return true;
 }
 
-ForwardBounds::Planes ForwardBounds::planes_of(const Path& path) const {
+Planes ForwardBounds::planes_of(std::size_t layer, const Path& path) const {
+  std::vector<Row> rows;
+  std::vector<double> ats;
+  for (const Side& side : path) {
+    if (side.unit.layer != layer) continue;
+    rows.push_back({side.unit.place, side.above ? 1.0 : -1.0});
+    ats.push_back(side.at);
+  }
+  if (rows.empty()) return {};
+  Planes found = planes(layer, rows);
+  for (std::size_t r = 0; r < rows.size(); ++r)
+    found.offsets[r] = add_up(found.offsets[r], -rows[r].sign * ats[r]);
+  return found;
+}
+
+Planes ForwardBounds::planes_of(const Path& path) const {
   Planes all;
   const std::size_t n = domain_.inputs();
   all.weights.resize(path.size() * n);
   all.offsets.resize(path.size());
   for (std::size_t k = 0; k < net_.hidden(); ++k) {
-    std::vector<Row> rows;
-    std::vector<std::size_t> places;
-    for (std::size_t s = 0; s < path.size(); ++s) {
+    const Planes found = planes_of(k, path);
+    for (std::size_t s = 0, r = 0; s < path.size(); ++s) {
       if (path[s].unit.layer != k) continue;
-      rows.push_back({path[s].unit.place, path[s].above ? 1.0 : -1.0});
-      places.push_back(s);
-    }
-    if (rows.empty()) continue;
-    const Planes found = planes(k, rows);
-    for (std::size_t r = 0; r < rows.size(); ++r) {
-      std::copy_n(&found.weights[r * n], n, &all.weights[places[r] * n]);
-      all.offsets[places[r]] = add_up(found.offsets[r], -rows[r].sign * path[places[r]].at);
+      std::copy_n(&found.weights[r * n], n, &all.weights[s * n]);
+      all.offsets[s] = found.offsets[r++];
     }
   }
   return all;

@@ -7,6 +7,7 @@
 
 #include "pieces/domain_support.h"
 #include "pieces/region.h"
+#include "pieces/side_planes.h"
 
 namespace lipscope {
 
@@ -30,10 +31,6 @@ class ForwardBounds {
   [[nodiscard]] bool bounded() const;
 
   // Linear functions that are at least 0 where the sides of the path hold: one row each.
-  struct Planes {
-    std::vector<double> weights;  // count x inputs
-    std::vector<double> offsets;
-  };
   [[nodiscard]] Planes planes_of(const Path& path) const;
 
   struct Line {
@@ -58,8 +55,10 @@ class ForwardBounds {
   };
   // sign * (value before the unit) <= weights x + offset.
   [[nodiscard]] Planes planes(std::size_t layer, const std::vector<Row>& rows) const;
-  void shrink_by_planes(std::size_t layer, const std::vector<Row>& rows,
+  void shrink_by_planes(std::size_t layer, const std::vector<Row>& rows, const Planes& sides,
                         std::vector<Interval>& ranges) const;
+  // Of the sides in a layer.
+  [[nodiscard]] Planes planes_of(std::size_t layer, const Path& path) const;
   void set_root(std::size_t layer);
   void set_units(std::size_t layer);
   void set_reach(std::size_t layer);
