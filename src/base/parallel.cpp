@@ -10,6 +10,9 @@
 #include <mutex>
 #include <thread>
 
+// Of OpenBLAS with threads of its own; absent in its other builds.
+extern "C" __attribute__((weak)) int blas_thread_shutdown_();
+
 namespace lipscope {
 namespace {
 
@@ -48,6 +51,8 @@ void set_threads(int count) {
   if (count <= 0) count = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   thread_count() = count;
   openblas_set_num_threads(count);
+  // Its threads start with the program and look for work until told otherwise.
+  if (count == 1 && blas_thread_shutdown_ != nullptr) (void)blas_thread_shutdown_();
   omp_set_num_threads(count);
 }
 
