@@ -126,6 +126,9 @@ struct Evidence {
   std::vector<ChainProof> chains = {};
   std::string computed = {};  // name of a bound that follows from the network alone
   std::shared_ptr<const CaseTree> cases = {};
+  // Of either: the units whose slope is not known on the domain, counted through the network, when
+  // the proof is about the network without the others [pieces-9].
+  std::optional<std::vector<std::size_t>> open_units = {};
   std::optional<double> gap = {};  // relative distance to the best the method could do
   std::string note = {};           // what an estimate rests on
 };
@@ -149,6 +152,7 @@ struct Answer {
   std::vector<ChainProof> chains;  // its multipliers, or
   std::string computed;            // the name under which the checker computes it, or
   std::shared_ptr<const CaseTree> cases;
+  std::optional<std::vector<std::size_t>> open_units;  // of either
   std::string no_bound;  // where and why there is no finite upper bound
   std::vector<MethodReport> methods;
   double seconds = 0;

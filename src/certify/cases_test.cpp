@@ -6,8 +6,10 @@
 #include <random>
 
 #include "base/json.h"
+#include "base/rounding.h"
 #include "certify/document.h"
 #include "lipscope/certificate.h"
+#include "lipscope/error.h"
 #include "tests/support/model_writer.h"
 
 namespace lipscope {
@@ -241,6 +243,60 @@ TEST(NarrowedProof, NeedsAllItsRounds) {
     EXPECT_FALSE(check_resealed_cases(model, changed).valid);
   }
   EXPECT_GT(narrowed, 0);
+}
+
+// A convolution on a large picture: 40 million weights as a dense layer.
+OnnxModel picture_model() {
+  std::mt19937 rng(6);
+  std::normal_distribution<float> normal;
+  ModelWriter w;
+  const auto weight = [&](const std::string& name, const Shape& shape, std::size_t size) {
+    std::vector<float> entries(size);
+    for (float& e : entries) e = normal(rng);
+    w.weight(name, shape, entries);
+  };
+  w.input("x", {1, 1, 80, 80});
+  weight("A", {1, 1, 3, 3}, 9);
+  weight("a", {1}, 1);
+  weight("B", {6084, 1}, 6084);
+  w.node("Conv", {"x", "A", "a"}, {"u"}, "first");
+  w.node("Relu", {"u"}, {"v"}, "relu");
+  w.node("Flatten", {"v"}, {"f"}, "flatten");
+  w.node("MatMul", {"f", "B"}, {"y"}, "second");
+  w.output("y");
+  return w.read();
+}
+
+// Such a network is reduced to the units that are open on the domain, and the list of them is part
+// of the proof.
+TEST(ReducedProof, NeedsAllItsOpenUnits) {
+  const OnnxModel model = picture_model();
+  std::mt19937 rng(7);
+  std::normal_distribution<double> normal;
+  std::vector<double> center(6400);
+  for (double& e : center) e = normal(rng);
+  for (const auto& methods :
+       {std::vector<std::string>{"exact-local", "jacobian-ascent"}, {"linear-jacobian", "point"}}) {
+    const Domain ball{.ball = Ball{Tensor::vector(center), 1e-3, Norm(kInf)}};
+    const Json whole = cases_certificate(model, "inf", ball, methods);
+    const std::size_t count = whole["proof"][0]["open_units"].size();
+    EXPECT_GT(count, 0U);
+    EXPECT_LT(count, 40U);
+    const CheckResult result = check_resealed_cases(model, whole);
+    EXPECT_TRUE(result.valid) << result.reason;
+    Json changed = whole;
+    changed["proof"][0]["open_units"].erase(count / 2);
+    EXPECT_FALSE(check_resealed_cases(model, changed).valid);
+    changed = whole;
+    changed["proof"][0].erase("open_units");
+    EXPECT_FALSE(check_resealed_cases(model, changed).valid);
+    changed = whole;
+    changed["query"]["domain"]["radius"] = 2e-3;
+    EXPECT_FALSE(check_resealed_cases(model, changed).valid);
+    changed = whole;
+    changed["proof"][0]["open_units"] = "all";
+    EXPECT_THROW((void)check_resealed_cases(model, changed), Error);
+  }
 }
 
 }  // namespace

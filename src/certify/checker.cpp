@@ -18,6 +18,7 @@
 #include "pieces/bounded_region.h"
 #include "pieces/cone_region.h"
 #include "pieces/local_bounds.h"
+#include "pieces/local_net.h"
 #include "pieces/search.h"
 #include "sdp/lmi.h"
 #include "sdp/network_bounds.h"
@@ -114,7 +115,9 @@ class Checker {
   LayeredNet layered_net() const {
     constexpr Index kMostWeights = 20'000'000;
     std::string reason;
-    auto net = as_layered_net(graph_, kMostWeights, reason);
+    auto net = parts_.open_units ? local_net(graph_, parts_.statement.domain, kMostWeights,
+                                             *parts_.open_units, reason)
+                                 : as_layered_net(graph_, kMostWeights, reason);
     if (!net) reject("a proof for another kind of network: {}", reason);
     return *std::move(net);
   }

@@ -116,6 +116,15 @@ void require_schema(const Json& document) {
   }
 }
 
+namespace {
+
+void read_open_units(const Json& step, CertificateParts& parts) {
+  if (step.contains("open_units"))
+    parts.open_units = step["open_units"].get<std::vector<std::size_t>>();
+}
+
+}  // namespace
+
 CertificateParts read_certificate(const Json& document) try {
   CertificateParts parts{.statement = read_statement(document)};
   const Json& claim = document.at("claim");
@@ -137,8 +146,10 @@ CertificateParts read_certificate(const Json& document) try {
       if (step.contains("at")) chain.at = step["at"].get<std::string>();
     } else if (kind == "network") {
       parts.computed = step.at("bound").get<std::string>();
+      read_open_units(step, parts);
     } else if (kind == "cases") {
       parts.cases = cases_from_json(step);
+      read_open_units(step, parts);
     } else if (kind == "quotient") {
       parts.witness = Witness{numbers(step.at("x")), numbers(step.at("y"))};
     } else {
@@ -175,6 +186,7 @@ std::string write_certificate(const Statement& statement, const Answer& answer) 
     proof.push_back(cases_to_json(*answer.cases));
     proof.back()["kind"] = "cases";
   }
+  if (answer.open_units) proof.back()["open_units"] = *answer.open_units;
   if (composed) {
     Json gains = Json::array();
     for (const GainClaim& gain : answer.gains) {

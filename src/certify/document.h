@@ -17,6 +17,7 @@ struct CertificateParts {
   std::vector<ChainProof> chains;
   std::string computed;
   std::optional<CaseTree> cases;
+  std::optional<std::vector<std::size_t>> open_units;  // of either
   std::optional<Witness> witness;
 };
 

@@ -10,6 +10,7 @@
 #include "estimate/piece_run.h"
 #include "pieces/bounded_region.h"
 #include "pieces/local_bounds.h"
+#include "pieces/local_net.h"
 #include "sdp/network_bounds.h"
 
 namespace lipscope {
@@ -30,8 +31,9 @@ void report_local_bound(const MethodRun& run, std::string_view name,
   const LocalBound* bound = find_local_bound(name);
   LIPSCOPE_CHECK(bound != nullptr);
   std::string reason;
-  const auto net = as_layered_net(*run.query.graph, kMostPieceWeights, reason);
-  if (!net) return run.decline(reason);
+  const LocalNet* found = run.local_net(reason);
+  if (found == nullptr) return run.decline(reason);
+  const LayeredNet* net = &found->net;
   const NormPair& norms = run.query.norms;
   const double left =
       std::chrono::duration<double>(run.deadline - std::chrono::steady_clock::now()).count();
@@ -52,7 +54,8 @@ void report_local_bound(const MethodRun& run, std::string_view name,
       bound->upper(*net, region.confirm({}, {}).slopes, norms, [&] { return run.should_stop(); }));
   if (!std::isfinite(upper))
     return run.decline(run.should_stop() ? "stopped" : "the bound is above the largest double");
-  run.report({upper, Guarantee::kProved, std::string(name)}, {.computed = std::string(name)});
+  run.report({upper, Guarantee::kProved, std::string(name)},
+             {.computed = std::string(name), .open_units = found->open});
 }
 
 }  // namespace lipscope

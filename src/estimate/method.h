@@ -11,6 +11,8 @@
 
 namespace lipscope {
 
+struct LocalNet;
+
 // What a method may look at while it runs. Immutable but for `report`, which may be called at any
 // time from the thread that runs the method.
 struct MethodRun {
@@ -31,6 +33,10 @@ struct MethodRun {
   bool named = false;
   // Whether another method has found a bound for this query.
   std::function<bool(std::string_view)> has_answered;
+
+  // The chain of layers of the query on its bounded domain, made once for all methods; null, and
+  // the reason set, when there is none.
+  std::function<const LocalNet*(std::string&)> local_net;
 
   // Whether the bracket is as tight as the user wants it.
   std::function<bool()> target_reached;

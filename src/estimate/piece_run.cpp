@@ -8,6 +8,7 @@
 #include "base/rounding.h"
 #include "estimate/point_prover.h"
 #include "pieces/local_bounds.h"
+#include "pieces/local_net.h"
 #include "pieces/search.h"
 
 namespace lipscope {
@@ -40,8 +41,15 @@ double claim_of_cases(double upper) { return mul_up(upper, 1 + 0x1p-36); }
 
 void search_pieces(const MethodRun& run, const PieceRun& how) {
   std::string reason;
-  const auto net = as_layered_net(*run.query.graph, how.most_weights, reason);
-  if (!net) return run.decline(reason);
+  std::optional<LayeredNet> own;
+  const LocalNet* local = nullptr;
+  if (how.reduces) {
+    local = run.local_net(reason);
+  } else {
+    own = as_layered_net(*run.query.graph, how.most_weights, reason);
+  }
+  const LayeredNet* net = local != nullptr ? &local->net : own ? &*own : nullptr;
+  if (net == nullptr) return run.decline(reason);
   const Parts parts = *parts_of(run.query.norms, net->inputs(), net->outputs());
   const std::chrono::duration<double> left = run.deadline - Clock::now();
   // Where there are many units, searches for lower bounds need time, too.
@@ -67,7 +75,8 @@ void search_pieces(const MethodRun& run, const PieceRun& how) {
     if (!(upper < reported)) return;
     reported = upper;
     run.report({upper, Guarantee::kProved, std::string(how.name)},
-               {.cases = std::make_shared<const CaseTree>(search.tree())});
+               {.cases = std::make_shared<const CaseTree>(search.tree()),
+                .open_units = local != nullptr ? local->open : std::nullopt});
   };
   const double ratio = 1 + 0.1 * (std::min(run.target_ratio, 1.01) - 1);
   for (double slice = 0.05; slice < 1e6; slice *= 1.5) {

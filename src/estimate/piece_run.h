@@ -14,6 +14,7 @@ struct PieceRun {
   double share = 0.5;         // of the time left; less where units are many
   double most_seconds = 1e9;  // and never more
   Index most_weights = 0;     // of the network as dense layers
+  bool reduces = false;       // to the units open on the domain, where it has more
   // The domain; nothing, and the reason set, where it has no region.
   std::unique_ptr<Region> (*make_region)(const LayeredNet& net, const Domain& domain,
                                          std::string& reason);

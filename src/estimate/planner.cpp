@@ -6,8 +6,10 @@
 #include <algorithm>
 
 #include "estimate/method.h"
+#include "estimate/piece_run.h"
 #include "estimate/quotient.h"
 #include "lipscope/error.h"
+#include "pieces/local_net.h"
 
 namespace lipscope {
 
@@ -144,10 +146,21 @@ class Plan {
                 return other.method == name && other.bound;
               });
             },
+        .local_net = [&](std::string& reason) { return local_net(reason); },
         .target_reached = [&] { return reached_target(); },
         .target_ratio = budget_.target_ratio};
     work(run);
     report.seconds += since(start);
+  }
+
+  const LocalNet* local_net(std::string& reason) {
+    if (!local_net_ && no_local_net_.empty()) {
+      const auto stop = [&] { return context_.stop.stop_requested() || Clock::now() >= deadline_; };
+      local_net_ =
+          find_local_net(*query_.graph, query_.domain, kMostPieceWeights, no_local_net_, stop);
+    }
+    reason = no_local_net_;
+    return local_net_ ? &*local_net_ : nullptr;
   }
 
   void keep(bool lower, const Bound& bound, Evidence evidence) {
@@ -166,6 +179,7 @@ class Plan {
       answer_.chains = std::move(evidence.chains);
       answer_.computed = std::move(evidence.computed);
       answer_.cases = std::move(evidence.cases);
+      answer_.open_units = std::move(evidence.open_units);
     }
     bracket.add_upper(bound);
   }
@@ -175,6 +189,8 @@ class Plan {
   const RunContext& context_;
   Clock::time_point start_, deadline_;
   Answer answer_;
+  std::optional<LocalNet> local_net_;
+  std::string no_local_net_;  // why
 };
 
 }  // namespace

@@ -6,19 +6,9 @@
 
 #include "base/rounding.h"
 #include "linalg/blas.h"
-#include "ops/elementwise.h"
 #include "pieces/small.h"
 
 namespace lipscope {
-namespace {
-
-// Whether more can be said about a unit than its range at the root does.
-bool is_undecided(const DenseLayer& layer, std::size_t i, const Interval& range) {
-  if (layer.below[i] == layer.above[i]) return false;
-  return std::isnan(layer.below[i]) || (range.lo < 0 && range.hi > 0);
-}
-
-}  // namespace
 
 ForwardBounds::ForwardBounds(const LayeredNet& net, const DomainSupport& domain)
     : net_(net), domain_(domain) {
@@ -29,7 +19,6 @@ ForwardBounds::ForwardBounds(const LayeredNet& net, const DomainSupport& domain)
     units_.emplace_back(n);
     reach_.emplace_back(n);
     vague_.emplace_back(n);
-    behind_.emplace_back(n);
   }
   ranges_ = root_;
   for (std::size_t k = 0; k < hidden; ++k) set_root(k);
@@ -51,7 +40,7 @@ void ForwardBounds::shrink_by_planes(std::size_t k, const std::vector<Row>& rows
   for (std::size_t r = 0; r < rows.size(); ++r)
     take(rows[r], add_up(found.offsets[r], domain_.max_up(&found.weights[r * n])));
   for (std::size_t r = 0; r < rows.size() && !sides.offsets.empty(); ++r) {
-    if (!is_undecided(net_.layers[k], rows[r].place, ranges[rows[r].place])) continue;
+    if (!net_.layers[k].form(rows[r].place).is_open(ranges[rows[r].place])) continue;
     const std::span line(&found.weights[r * n], n);
     if (const auto multipliers = best_multipliers(domain_, line, sides); !multipliers.empty())
       take(rows[r], max_up(domain_, line, found.offsets[r], sides, multipliers));
@@ -102,8 +91,7 @@ ForwardBounds::ForwardBounds(const ForwardBounds& other, const DomainSupport& do
       ranges_(other.ranges_),
       units_(other.units_),
       reach_(other.reach_),
-      vague_(other.vague_),
-      behind_(other.behind_) {}
+      vague_(other.vague_) {}
 
 bool ForwardBounds::bounded() const {
   return std::ranges::all_of(ranges_, [](const auto& layer) {
@@ -111,9 +99,15 @@ bool ForwardBounds::bounded() const {
   });
 }
 
+std::vector<double> ForwardBounds::sizes_behind(std::size_t layer) const {
+  std::vector<double> sizes;
+  for (const UnitLines& unit : units_[layer]) sizes.push_back(unit.size);
+  return sizes;
+}
+
 void ForwardBounds::set_reach(std::size_t k) {
   const DenseLayer& layer = net_.layers[k];
-  const std::vector<double>& size = k == 0 ? domain_.size() : behind_[k - 1];
+  const std::vector<double> size = k == 0 ? domain_.size() : sizes_behind(k - 1);
   const double sums = 1 + gamma_up(size.size() + 4);
   for (Index i = 0; i < layer.out; ++i) {
     const double* row = layer.row(i);
@@ -129,50 +123,8 @@ void ForwardBounds::set_reach(std::size_t k) {
 }
 
 void ForwardBounds::set_units(std::size_t k) {
-  const DenseLayer& layer = net_.layers[k];
-  for (std::size_t i = 0; i < units_[k].size(); ++i) {
-    const auto [l, u] = ranges_[k][i];
-    const double a = layer.below[i], b = layer.above[i];
-    Unit& unit = units_[k][i];
-    if (std::isnan(a)) {
-      const Tensor low = Tensor::vector(std::vector<double>{l});
-      const Tensor high = Tensor::vector(std::vector<double>{u});
-      const Box box{low, high};
-      const auto lines = layer.phi[i]->relax(std::span(&box, 1));
-      const auto line = [](const AffineRows& rows) {
-        return Line{rows.weights.empty() ? 0 : rows.weights[0], rows.offsets[0]};
-      };
-      unit = lines ? Unit{line(lines->upper), line(lines->lower)} : Unit{{0, kInf}, {0, -kInf}};
-    } else if (a == b || l >= 0) {
-      unit = {{b, 0}, {b, 0}};
-    } else if (u <= 0) {
-      unit = {{a, 0}, {a, 0}};
-    } else {
-      const double slope = (b * u - a * l) / (u - l);
-      const Line flat{u > -l ? b : a, 0};
-      // (slope of the side - slope) * end, at both ends.
-      if (a <= b) {
-        const double offset = std::max(mul_up(sub_down(a, slope), l), mul_up(sub_up(b, slope), u));
-        unit = {{slope, std::max(offset, 0.0)}, flat};
-      } else {
-        const double offset =
-            std::min(mul_down(sub_up(a, slope), l), mul_down(sub_down(b, slope), u));
-        unit = {flat, {slope, std::min(offset, 0.0)}};
-      }
-    }
-    if (!std::isnan(a)) {
-      behind_[k][i] =
-          std::max(mul_up(std::fabs(a), l < 0 ? -l : 0), mul_up(std::fabs(b), u > 0 ? u : 0));
-      continue;
-    }
-    const auto end = [](const Line& line, double z) {
-      return point(line.slope) * point(z) + point(line.offset);
-    };
-    const Interval top = hull(end(unit.up, l), end(unit.up, u));
-    const Interval bottom = hull(end(unit.down, l), end(unit.down, u));
-    behind_[k][i] = std::max(std::fabs(top.hi), std::fabs(bottom.lo));
-    if (std::isnan(behind_[k][i])) behind_[k][i] = kInf;
-  }
+  for (std::size_t i = 0; i < units_[k].size(); ++i)
+    units_[k][i] = lines_of(net_.layers[k].form(i), ranges_[k][i]);
 }
 
 Planes ForwardBounds::planes(std::size_t layer, const std::vector<Row>& rows) const {
@@ -250,7 +202,7 @@ bool ForwardBounds::restrict_to(const Path& path) {
       for (std::size_t i = 0; i < root_[k].size(); ++i) {
         // In the first layer only other sides can tell more than the root did.
         const Interval known = k == 0 ? ranges_[k][i] : root_[k][i];
-        if (!is_undecided(net_.layers[k], i, known)) continue;
+        if (!net_.layers[k].form(i).is_open(known)) continue;
         rows.push_back({i, 1});
         rows.push_back({i, -1});
       }

@@ -8,6 +8,7 @@
 #include "pieces/domain_support.h"
 #include "pieces/region.h"
 #include "pieces/side_planes.h"
+#include "pieces/unit_form.h"
 
 namespace lipscope {
 
@@ -33,20 +34,14 @@ class ForwardBounds {
   // Linear functions that are at least 0 where the sides of the path hold: one row each.
   [[nodiscard]] Planes planes_of(const Path& path) const;
 
-  struct Line {
-    double slope = 0, offset = 0;
-  };
-  struct Unit {
-    Line up, down;  // of the function on the range
-  };
   // By layer, on the ranges.
-  [[nodiscard]] const std::vector<std::vector<Unit>>& units() const { return units_; }
+  [[nodiscard]] const std::vector<std::vector<UnitLines>>& units() const { return units_; }
   // Upper bounds, by layer and unit: of sums |W| |x| + |b|, and of sums of the weights' radii times
   // |x|.
   [[nodiscard]] const std::vector<std::vector<double>>& reach() const { return reach_; }
   [[nodiscard]] const std::vector<std::vector<double>>& vague() const { return vague_; }
-  // Largest absolute values behind the units of the last hidden layer.
-  [[nodiscard]] const std::vector<double>& last_sizes() const { return behind_.back(); }
+  // Upper bounds of absolute values behind the units of a layer.
+  [[nodiscard]] std::vector<double> sizes_behind(std::size_t layer) const;
 
  private:
   struct Row {
@@ -66,10 +61,9 @@ class ForwardBounds {
   const LayeredNet& net_;
   const DomainSupport& domain_;
   std::vector<std::vector<Interval>> root_, ranges_;
-  std::vector<std::vector<Unit>> units_;
-  std::vector<std::vector<double>> reach_;   // bounds of sums |W| |x| + |b|
-  std::vector<std::vector<double>> vague_;   // and of sums over the weights' radii
-  std::vector<std::vector<double>> behind_;  // largest absolute value behind each unit
+  std::vector<std::vector<UnitLines>> units_;
+  std::vector<std::vector<double>> reach_;  // bounds of sums |W| |x| + |b|
+  std::vector<std::vector<double>> vague_;  // and of sums over the weights' radii
 };
 
 }  // namespace lipscope

@@ -9,18 +9,10 @@
 
 #include "base/rounding.h"
 #include "bounds/boxes.h"
-#include "ops/elementwise.h"
 #include "sdp/network.h"
 
 namespace lipscope {
 namespace {
-
-constexpr double kTiny = 1e-300;
-
-double slope_on(const Elementwise& phi, const Interval& x) {
-  const auto slope = phi.slopes(x);
-  return slope && slope->lo == slope->hi ? slope->lo : kNaN;
-}
 
 // The nodes of a layer come first, then what passes through, each as a block of entries.
 struct Layout {
@@ -102,30 +94,14 @@ class Lowering {
       for (const SdpNode::Edge& edge : node.edges) place(edge, begin, before, made);
       std::ranges::copy(node.bias, made.bias.begin() + begin);
       if (last) continue;
-      if (node.origin == nullptr) {  // relu(b - a) of a maximum
-        std::fill_n(made.below.begin() + begin, node.size, 0);
-        std::fill_n(made.slopes.begin() + begin, node.size, Interval{0, 1});
-        continue;
-      }
-      const auto* phi = dynamic_cast<const Elementwise*>(node.origin->op.get());
-      const double low = slope_on(*phi, {-kInf, -kTiny}), high = slope_on(*phi, {kTiny, kInf});
-      const bool kinked = std::isfinite(low) && std::isfinite(high) && crosses_zero(*phi);
-      std::fill_n(made.below.begin() + begin, node.size, kinked ? low : kNaN);
-      std::fill_n(made.above.begin() + begin, node.size, kinked ? high : kNaN);
-      std::fill_n(made.slopes.begin() + begin, node.size,
-                  phi->slopes({-kInf, kInf}).value_or(Interval{-kInf, kInf}));
-      std::fill_n(made.phi.begin() + begin, node.size, phi);
+      const UnitForm form = form_of(node);
+      std::fill_n(made.below.begin() + begin, node.size, form.below);
+      std::fill_n(made.above.begin() + begin, node.size, form.above);
+      std::fill_n(made.slopes.begin() + begin, node.size, form.slopes);
+      std::fill_n(made.phi.begin() + begin, node.size, form.phi);
     }
     if (std::ranges::all_of(made.radius, [](double r) { return r == 0; })) made.radius.clear();
     return made;
-  }
-
-  // phi(0) = 0, so that the slopes say all.
-  static bool crosses_zero(const Elementwise& phi) {
-    const Tensor zero = Tensor::vector(std::vector<double>{0.0});
-    const Box at{zero, zero};
-    const auto value = phi.range(std::span(&at, 1));
-    return value && (*value)[0].lower.doubles()[0] == 0 && (*value)[0].upper.doubles()[0] == 0;
   }
 
   static void place(const SdpNode::Edge& edge, Index row, const Layout& before, DenseLayer& made) {
@@ -156,12 +132,20 @@ bool LayeredNet::piecewise_linear() const {
   });
 }
 
-std::optional<LayeredNet> as_layered_net(const Graph& graph, Index most, std::string& reason) {
+std::optional<SdpNetwork> network_with_biases(const Graph& graph, std::string& reason) {
+  constexpr Index kMostEntries = 60'000;
   ValueBoxes boxes(graph, input_boxes(graph, {}));
-  const auto net = read_sdp_network(
-      graph, [&](ValueId id) -> const Box& { return boxes.at(id); }, 60'000, reason, true);
-  if (!net) return std::nullopt;
-  return Lowering(*net).lower(most, reason);
+  return read_sdp_network(
+      graph, [&](ValueId id) -> const Box& { return boxes.at(id); }, kMostEntries, reason, true);
+}
+
+std::optional<LayeredNet> as_layered_net(const SdpNetwork& net, Index most, std::string& reason) {
+  return Lowering(net).lower(most, reason);
+}
+
+std::optional<LayeredNet> as_layered_net(const Graph& graph, Index most, std::string& reason) {
+  const auto net = network_with_biases(graph, reason);
+  return net ? as_layered_net(*net, most, reason) : std::nullopt;
 }
 
 LayeredNet transposed(const LayeredNet& net) {

@@ -8,10 +8,11 @@
 
 #include "base/interval.h"
 #include "lipscope/bound.h"
+#include "pieces/unit_form.h"
 
 namespace lipscope {
 
-class Elementwise;
+struct SdpNetwork;
 
 // z = W x + b, then one function per entry. Entries of earlier layers that later ones need pass
 // through as units of slope 1.
@@ -24,6 +25,9 @@ struct DenseLayer {
   std::vector<Interval> slopes;         // everywhere
   std::vector<const Elementwise*> phi;  // null where the slopes say all
 
+  [[nodiscard]] UnitForm form(std::size_t i) const {
+    return {below[i], above[i], slopes[i], phi[i]};
+  }
   [[nodiscard]] const double* row(Index i) const { return weights.data() + i * in; }
   [[nodiscard]] const double* radius_row(Index i) const {
     return radius.empty() ? nullptr : radius.data() + i * in;
@@ -47,6 +51,11 @@ using Slopes = std::vector<std::vector<Interval>>;
 // The same function everywhere. Nothing, and `reason` set, for a graph of another form or one whose
 // chain would have more than `most` weights. Borrows the graph's operators.
 [[nodiscard]] std::optional<LayeredNet> as_layered_net(const Graph& graph, Index most,
+                                                       std::string& reason);
+// Its two steps.
+[[nodiscard]] std::optional<SdpNetwork> network_with_biases(const Graph& graph,
+                                                            std::string& reason);
+[[nodiscard]] std::optional<LayeredNet> as_layered_net(const SdpNetwork& net, Index most,
                                                        std::string& reason);
 
 // The network whose Jacobians are the transposed ones; it has no biases.

@@ -143,15 +143,16 @@ void RowBound::bound_above(std::size_t layer, std::vector<double>& eta, Index co
       return;
     }
     if (!through.radius.empty()) {
+      std::vector<double> vague(at(n));  // what the radii of a unit's weights can change
+      for (Index j = 0; j < through.out; ++j) {
+        const double* radius = through.radius_row(j);
+        for (std::size_t i = 0; i < at(n); ++i) vague[i] += radius[i] * outer_[k + 1][at(j)];
+      }
       for (Index r = 0; r < count; ++r) {
         double rough = 0;
-        for (Index j = 0; j < through.out; ++j) {
-          const double* radius = through.radius_row(j);
-          double sum = 0;
-          for (Index i = 0; i < n; ++i) sum += std::fabs(eta[at(r * n + i)]) * radius[i];
-          rough += sum * outer_[k + 1][at(j)];
-        }
-        result[at(r)] = add_up(result[at(r)], mul_up(rough, 1 + 4 * g));
+        for (std::size_t i = 0; i < at(n); ++i) rough += std::fabs(eta[at(r * n) + i]) * vague[i];
+        result[at(r)] =
+            add_up(result[at(r)], add_up(mul_up(rough, 1 + 4 * g), underflow_up(rough)));
       }
     }
     next_.resize(at(count * through.out));

@@ -112,7 +112,8 @@ MarginBounds::Targets MarginBounds::unit_targets(std::size_t layer,
 
 MarginBounds::Targets MarginBounds::margin_targets(Index winner) const {
   const DenseLayer& last = net_.layers.back();
-  const std::vector<double>& sizes = net_.hidden() > 0 ? bounds_.last_sizes() : domain_.size();
+  const std::size_t hidden = net_.hidden();
+  const std::vector<double> sizes = hidden > 0 ? bounds_.sizes_behind(hidden - 1) : domain_.size();
   const std::size_t m = at(last.in);
   Targets targets{.layer = net_.hidden(), .rows = {}, .constants = {}};
   const double* own = last.row(winner);
@@ -140,7 +141,7 @@ MarginBounds::Part MarginBounds::whole(Index rival) const {
             .multipliers = std::vector<float>(open_.size())};
   for (std::size_t o = 0; o < open_.size(); ++o) {
     const auto [k, i] = open_[o];
-    const ForwardBounds::Unit& unit = bounds_.units()[k][i];
+    const UnitLines& unit = bounds_.units()[k][i];
     const bool convex = net_.layers[k].below[i] <= net_.layers[k].above[i];
     part.slopes[o] = static_cast<float>(convex ? unit.down.slope : unit.up.slope);
   }
@@ -177,8 +178,8 @@ void MarginBounds::backward(const Targets& targets, std::span<Part> parts, Pass&
       double total = 0, size = 0, moved = 0, rough = 0;
       for (std::size_t i = 0; i < n; ++i) {
         const double v = eta[r * n + i];
-        const ForwardBounds::Unit& unit = bounds_.units()[k][i];
-        ForwardBounds::Line line = v > 0 ? unit.down : unit.up;
+        const UnitLines& unit = bounds_.units()[k][i];
+        Line line = v > 0 ? unit.down : unit.up;
         double pull = 0;
         if (const Index o = number_[k][i]; o >= 0) {
           const double a = layer.below[i], b = layer.above[i];
@@ -300,7 +301,7 @@ void MarginBounds::choose_splits(std::span<Part> parts, const Pass& pass) const 
     for (std::size_t o = 0; o < open_.size(); ++o) {
       if (parts[r].signs[o] != 0) continue;
       const auto [k, i] = open_[o];
-      const ForwardBounds::Unit& unit = bounds_.units()[k][i];
+      const UnitLines& unit = bounds_.units()[k][i];
       const double a = net_.layers[k].below[i], b = net_.layers[k].above[i];
       const double v = pass.behind[k][r * at(net_.layers[k].out) + i];
       const bool chord = (v > 0) != (a <= b);

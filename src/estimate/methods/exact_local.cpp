@@ -36,6 +36,7 @@ void run_exact_local(const MethodRun& run) {
   search_pieces(run, {.name = "exact-local",
                       .share = 0.75,
                       .most_weights = kMostPieceWeights,
+                      .reduces = true,
                       .make_region = region_of_exact_local});
 }
 void run_exact_local_first(const MethodRun& run) {

@@ -22,6 +22,8 @@ std::string expansion_query_unsupported(const Query& query) {
 }
 
 void run_expansion(const MethodRun& run) {
+  if (!run.named && run.has_answered("local-lipsdp"))
+    return run.decline("local-lipsdp is made for such networks");
   const Expansion found =
       expansion_bound(*run.query.graph, run.query.domain, [&] { return run.should_stop(); });
   const double upper = claim_of(found.upper);

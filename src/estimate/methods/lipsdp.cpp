@@ -19,6 +19,7 @@
 #include "estimate/lipsdp_solver.h"
 #include "estimate/method.h"
 #include "estimate/segments.h"
+#include "pieces/local_net.h"
 
 namespace lipscope {
 namespace {
@@ -45,6 +46,11 @@ class SegmentRun {
 
   void run() {
     std::string reason;
+    if (!run_.named && run_.has_answered("local-lipsdp")) {
+      const LocalNet* local = run_.local_net(reason);
+      if (local != nullptr && local->open)
+        return run_.decline("most units have one slope here: local-lipsdp is about the others");
+    }
     // One factorisation on a usual machine: 3e10 operations per second.
     const SegmentLimits limits{kMost, kMostProofDoubles, 2e10 * seconds_left(),
                                [&] { return run_.should_stop() || seconds_left() < 0.7 * given_; }};

@@ -23,6 +23,7 @@
 #include "estimate/local_bound_run.h"
 #include "estimate/piece_run.h"
 #include "pieces/bounded_region.h"
+#include "pieces/local_net.h"
 #include "pieces/multiplier_search.h"
 
 namespace lipscope {
@@ -85,8 +86,9 @@ void run_local_lipsdp(const MethodRun& run) {
   constexpr int kRounds = 6;
   const double share_of_time = run.named ? 1 : 0.1;
   std::string reason;
-  const auto net = as_layered_net(*run.query.graph, kMostPieceWeights, reason);
-  if (!net) return run.decline(reason);
+  const LocalNet* local = run.local_net(reason);
+  if (local == nullptr) return run.decline(reason);
+  const LayeredNet* net = &local->net;
   const Parts parts = *parts_of(run.query.norms, net->inputs(), net->outputs());
   const std::chrono::duration<double> left = run.deadline - std::chrono::steady_clock::now();
   const double seconds = root_seconds(*net, parts, true);
@@ -120,8 +122,9 @@ void run_local_lipsdp(const MethodRun& run) {
     upper = claim_of_cases(upper);
     if (!(upper < best)) break;
     best = upper;
-    run.report({upper, Guarantee::kProved, "local-lipsdp"},
-               {.cases = std::make_shared<const CaseTree>(std::move(tree))});
+    run.report(
+        {upper, Guarantee::kProved, "local-lipsdp"},
+        {.cases = std::make_shared<const CaseTree>(std::move(tree)), .open_units = local->open});
     const std::size_t open = region.open_units();
     if (open == 0) break;
     if (!parts.whole) found = whole.solve(slopes, stop);
