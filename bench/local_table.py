@@ -36,6 +36,32 @@ def run(*command):
     return done, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
+# Networks of pictures around the first CIFAR-10 test image, radius 1/255: network, --norm.
+PICTURES = [("resnet_2b", "inf"), ("resnet_2b", "2"), ("cifar_base_kw", "inf"), ("cifar_base_kw", "2")]
+
+
+def print_picture(options, name, norm):
+    """The margin of the two classes with the largest outputs."""
+    model, data = options.nets / "cnn" / (name + ".onnx"), options.nets / "data" / "cifar10_test_first1000.bin"
+    if not model.exists() or not data.exists():
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        record, certificate = pathlib.Path(folder) / "one.bin", folder + "/c.json"
+        record.write_bytes(data.read_bytes()[:3073])
+        done, _ = run(options.lipscope, "eval", str(model), "--input", str(record), "--scale", "1/255", "--json")
+        logits = json.loads(done.stdout)["outputs"][0]["data"]
+        first, second = sorted(range(len(logits)), key=lambda i: -logits[i])[:2]
+        margin = f"{first},{second}"
+        done, seconds = run(options.lipscope, "bound", str(model), "--at", str(record), "--scale", "1/255", "--radius", "1/255", "--norm",
+                            norm, "--margin", margin, "--time", options.time, "--threads", options.threads, "--json", "--certificate", certificate)
+        answer = json.loads(done.stdout)
+        checked, check_seconds = run(options.lipscope, "check", str(model), certificate)
+    lower, upper = (answer[side]["value"] for side in ("lower", "upper"))
+    print(f"{name:44} {'--norm ' + norm + ' --margin ' + margin:26} {lower:12.8g} {upper:12.8g} {upper / lower:9.6f} {seconds:7.2f} {'':5}"
+          f" {check_seconds:7.2f}  certificate {'valid' if checked.returncode == 0 else 'REJECTED'}", flush=True)
+    return checked.returncode != 0
+
+
 ROOT = "mnist_784-20-20-10_e0.1"
 
 
@@ -86,6 +112,9 @@ def main():
             failures += 1
         print(f"{name:44} {' '.join(arguments):26} {lower:12.8g} {upper:12.8g} {upper / lower if lower else float('inf'):9.6f} {seconds:7.2f}"
               f" {allowed:5} {check_seconds:7.2f}  {remark}", flush=True)
+    for name, norm in PICTURES:
+        if options.only in name:
+            failures += print_picture(options, name, norm)
     if options.only in ROOT:
         print_root_bound(options.lipscope, options.nets / "local" / ROOT)
     sys.exit(failures != 0)

@@ -27,9 +27,10 @@ struct Samples {
 };
 
 // An array belongs to an input by its name, as "input_0", "input_1", ... in the model's order, or
-// by being the only one. Entry counts have to be a multiple of one sample's; arrays are reshaped,
-// never transposed. Integers are taken as numbers for a floating input; uint16 for bfloat16 are its
-// bits. Throws kShape or kBadFile naming the input and what fits.
+// by being the only one, or the one called "data" beside "labels". Entry counts have to be a
+// multiple of one sample's; arrays are reshaped, never transposed. Integers are taken as numbers
+// for a floating input; uint16 for bfloat16 are its bits. Throws kShape or kBadFile naming the
+// input and what fits.
 [[nodiscard]] Samples match_samples(const OnnxModel& model, std::span<const NamedTensor> arrays,
                                     double scale = 1);
 

@@ -343,5 +343,15 @@ TEST(Samples, SaysWhatFits) {
   EXPECT_EQ(samples.inputs.at("x").at(3), 255 * (1.0 / 255));
 }
 
+// Records of pictures hold both; --at and --input take the pictures.
+TEST(Samples, TakesDataBesideLabels) {
+  const OnnxModel model = small_net().read();
+  const NamedTensor data{"data", Tensor::vector({1, 2})}, labels{"labels", Tensor::vector({7})};
+  const std::vector<NamedTensor> both{labels, data};
+  EXPECT_EQ(match_samples(model, both).inputs.at("x").at(1), 2);
+  const std::vector<NamedTensor> other{{"weights", Tensor::vector({7})}, data};
+  EXPECT_THROW((void)match_samples(model, other), Error);
+}
+
 }  // namespace
 }  // namespace lipscope

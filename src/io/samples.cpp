@@ -23,7 +23,13 @@ const Tensor& array_for_input(const OnnxModel& model, std::size_t k,
       if (array.name == key) return array.tensor;
     }
   }
-  if (model.inputs().size() == 1 && arrays.size() == 1) return arrays[0].tensor;
+  if (model.inputs().size() == 1) {
+    // Records of pictures come with their labels.
+    const auto data = std::ranges::find(arrays, "data", &NamedTensor::name);
+    const bool has_labels = std::ranges::find(arrays, "labels", &NamedTensor::name) != arrays.end();
+    if (arrays.size() == 1) return arrays[0].tensor;
+    if (arrays.size() == 2 && data != arrays.end() && has_labels) return data->tensor;
+  }
   std::vector<std::string> names;
   for (const NamedTensor& array : arrays) names.push_back(array.name);
   throw Error(
