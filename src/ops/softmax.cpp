@@ -5,6 +5,7 @@
 
 #include "ops/box_product.h"
 #include "ops/rows.h"
+#include "ops/softmax.h"
 #include "ops/softmax_relax.h"
 #include "ops/unary.h"
 #include "softmax/box.h"
@@ -153,6 +154,7 @@ template <class F>
 class SoftmaxOp final : public Op, public BoxProduct {
  public:
   explicit SoftmaxOp(RowSplit split) : rows_(F{}, split), split_(split) {}
+  [[nodiscard]] Index rows() const { return split_.rows(); }
 
   std::string_view name() const override { return F::kName; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override {
@@ -305,6 +307,11 @@ OpKind row_kind() {
 }
 
 }  // namespace
+
+bool keeps_differences(const Op& op) {
+  const auto* found = dynamic_cast<const SoftmaxOp<LogSoftmax>*>(&op);
+  return found != nullptr && found->rows() == 1;
+}
 
 std::vector<OpKind> op_softmax() {
   return {row_kind<Softmax>(), row_kind<LogSoftmax>(), row_kind<Hardmax>()};

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "lipscope/error.h"
+#include "ops/softmax.h"
 #include "passes/add_node.h"
 #include "passes/merge_affine.h"
 
@@ -26,14 +27,15 @@ bool is_final_squash(const Op& op) {
   return op.name() == "Softmax" || op.name() == "LogSoftmax" || op.name() == "Sigmoid";
 }
 
-// The last value of the function: of the node asked for, or the model's first output without its
-// squash.
+// The last value of the function: of the node asked for, or the model's first output; without its
+// squash where that is asked for or a margin does not see it.
 ValueId last_value(const Graph& graph, const Selection& selection) {
   ValueId last =
       selection.to.empty() ? graph.outputs()[0] : find_node(graph, selection.to, "--to").outputs[0];
-  if (!selection.logits) return last;
   for (const Node& node : graph.nodes()) {
-    if (node.outputs[0] == last && is_final_squash(*node.op)) return node.inputs[0];
+    if (node.outputs[0] != last) continue;
+    const bool unseen = selection.margin && keeps_differences(*node.op);
+    if (unseen || (selection.logits && is_final_squash(*node.op))) return node.inputs[0];
   }
   return last;
 }

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "lipscope/op.h"
+
+namespace lipscope {
+
+// Whether any two outputs differ by as much as the inputs of the same places: a LogSoftmax of a
+// single row.
+[[nodiscard]] bool keeps_differences(const Op& op);
+
+}  // namespace lipscope

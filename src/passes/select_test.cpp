@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which part of a graph a query is about.
+#include "lipscope/select.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "lipscope/error.h"
+#include "lipscope/evaluate.h"
+#include "tests/support/graph_maker.h"
+
+namespace lipscope {
+namespace {
+
+using testing_support::GraphMaker;
+
+Graph squashed(Rng& rng, const Shape& logits, const std::string& squash, Index axis) {
+  GraphMaker m;
+  const ValueId x = m.input({logits[0], 3});
+  const ValueId y = m.add("Gemm", {x, m.weights(random_tensor(rng, {3, logits[1]}))});
+  return m.finish(m.add(squash, {m.add("Tanh", {y})}, {{"axis", axis}}));
+}
+
+bool has_op(const Graph& graph, std::string_view name) {
+  return std::ranges::any_of(graph.nodes(),
+                             [&](const Node& node) { return node.op->name() == name; });
+}
+
+void expect_same_margin(const Graph& graph, const Graph& selected, Index i, Index j, Rng& rng) {
+  const Tensor x = random_tensor(rng, graph.value(graph.inputs()[0]).type.shape);
+  const Tensor all = evaluate(graph, std::vector{x})[0];
+  const double margin = evaluate(selected, std::vector{x})[0].at(0);
+  EXPECT_NEAR(margin, all.at(i) - all.at(j), 1e-6);
+}
+
+// log p_i - log p_j is the difference of the logits.
+TEST(Select, AMarginDoesNotSeeALogSoftmax) {
+  Rng rng(1);
+  const Graph graph = squashed(rng, {1, 4}, "LogSoftmax", 1);
+  const Graph margin = select(graph, {.margin = std::pair<Index, Index>{2, 0}}).graph;
+  EXPECT_FALSE(has_op(margin, "LogSoftmax"));
+  expect_same_margin(graph, margin, 2, 0, rng);
+  EXPECT_TRUE(has_op(select(graph, {.output = 2}).graph, "LogSoftmax"));
+  EXPECT_TRUE(has_op(select(graph, {}).graph, "LogSoftmax"));
+}
+
+TEST(Select, AMarginSeesOtherSquashes) {
+  Rng rng(2);
+  for (const char* squash : {"Softmax", "Hardmax"}) {
+    const Graph graph = squashed(rng, {1, 4}, squash, 1);
+    const Graph margin = select(graph, {.margin = std::pair<Index, Index>{1, 3}}).graph;
+    EXPECT_TRUE(has_op(margin, squash));
+    expect_same_margin(graph, margin, 1, 3, rng);
+  }
+}
+
+// Entries of two rows, or rows of one entry each: the sums in the logarithms differ.
+TEST(Select, AMarginSeesALogSoftmaxOfSeveralRows) {
+  Rng rng(3);
+  for (const Index axis : {0, 1}) {
+    const Graph graph = squashed(rng, {2, 3}, "LogSoftmax", axis);
+    const Graph margin = select(graph, {.margin = std::pair<Index, Index>{0, 4}}).graph;
+    EXPECT_TRUE(has_op(margin, "LogSoftmax"));
+    expect_same_margin(graph, margin, 0, 4, rng);
+  }
+  const Graph constant = squashed(rng, {1, 4}, "LogSoftmax", 0);
+  const Graph margin = select(constant, {.margin = std::pair<Index, Index>{1, 3}}).graph;
+  expect_same_margin(constant, margin, 1, 3, rng);
+}
+
+TEST(Select, LogitsLeaveOutTheSquash) {
+  Rng rng(4);
+  for (const char* squash : {"Softmax", "LogSoftmax"}) {
+    const Graph graph = squashed(rng, {1, 4}, squash, 1);
+    EXPECT_FALSE(has_op(select(graph, {.logits = true}).graph, squash));
+  }
+}
+
+TEST(Select, NamesWhatDoesNotExist) {
+  Rng rng(5);
+  const Graph graph = squashed(rng, {1, 4}, "Softmax", 1);
+  EXPECT_THROW((void)select(graph, {.to = "nowhere"}), Error);
+  EXPECT_THROW((void)select(graph, {.wrt = "nothing"}), Error);
+  EXPECT_THROW((void)select(graph, {.output = 4}), Error);
+  EXPECT_THROW((void)select(graph, {.margin = std::pair<Index, Index>{0, -1}}), Error);
+}
+
+}  // namespace
+}  // namespace lipscope
