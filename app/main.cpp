@@ -43,9 +43,12 @@ int fail(const Common& common, ErrorCode code, const std::string& message) {
   return exit_code(code);
 }
 
+bool to_stdout(const std::string& path) { return path.empty() || path == "-"; }
+
 void write(const std::string& path, const std::string& text) {
-  if (!path.empty() && path != "-") return write_file(path, text);
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  if (!to_stdout(path)) return write_file(path, text);
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
+    throw Error(ErrorCode::kBadFile, "the result cannot be written to standard output");
 }
 
 struct Subcommand {
@@ -120,6 +123,7 @@ int run(Subcommand& sub) {
       std::_Exit(code);
     });
   }
+  if (!to_stdout(sub.common.output)) require_writable(sub.common.output);
   const Result result = sub.action();
   write(sub.common.output, sub.common.json ? to_text(result.document()) + "\n" : result.text());
   return result.exit_code;

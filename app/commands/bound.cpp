@@ -235,6 +235,7 @@ Action declare_bound(CLI::App& app, const Common& common) {
       ->type_name("FILE");
   app.add_flag("--explain", flags->explain, "say why each method ran or did not");
   return [flags, &common]() -> Result {
+    if (!flags->certificate.empty()) require_writable(flags->certificate);
     auto found = std::make_shared<BoundFindings>(find_brackets(*flags, common));
     if (!flags->certificate.empty()) write_file(flags->certificate, certificate_of(*found));
     return {.document = [found] { return bound_document(*found); },

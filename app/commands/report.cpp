@@ -5,14 +5,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <fstream>
-#include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "io/gzip.h"
 #include "lipscope/error.h"
-#include "output_file.h"
 
 namespace lipscope {
 namespace {
@@ -24,17 +22,11 @@ struct ReportFlags {
 };
 
 Json read_document(const std::string& path) {
-  std::string text;
-  if (path == "-") {
-    text.assign(std::istreambuf_iterator<char>(std::cin), {});
-  } else {
-    std::ifstream file(path, std::ios::binary);
-    if (!file) throw Error(ErrorCode::kBadFile, path + ": cannot be read");
-    text.assign(std::istreambuf_iterator<char>(file), {});
-  }
-  Json document = Json::parse(text, nullptr, false);
+  const std::vector<std::byte> bytes = read_file(path);
+  const auto* text = reinterpret_cast<const char*>(bytes.data());
+  Json document = Json::parse(text, text + bytes.size(), nullptr, false);
   if (document.is_discarded())
-    throw Error(ErrorCode::kBadFile, path + ": not JSON; make a result with --json");
+    throw Error(ErrorCode::kBadFile, display_name(path) + ": not JSON; make a result with --json");
   return document;
 }
 

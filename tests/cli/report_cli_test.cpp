@@ -88,6 +88,11 @@ TEST_F(ReportCli, OtherDocumentsAreRefused) {
   expect_failure("report " + file("b.json", "[1,2]"), 3, "not a result of this program");
   expect_failure("report " + file("c.json", "{\"schema\":"), 3, "not JSON");
   expect_failure("report " + file("d.json", "{\"schema\":\"other/1\"}"), 3, "not a result");
+  expect_failure("report " + file("e.json", R"({"schema":"lipscope.certify/1"})"), 3,
+                 "\"samples\"");
+  expect_failure("report " + file("f.json", R"({"schema":"lipscope.bound/1","query":{}})"), 3,
+                 "\"methods\"");
+  expect_failure("report " + folder_.string(), 3, "directory");
   expect_failure("report nowhere.json", 3, "nowhere.json");
   expect_failure("report --format pdf " + certify_result(1), 2, "--format");
   const std::string result = certify_result(1);
