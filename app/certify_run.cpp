@@ -14,6 +14,7 @@
 #include "count_progress.h"
 #include "interrupt.h"
 #include "lipscope/error.h"
+#include "output_file.h"
 #include "progress.h"
 #include "sample_log.h"
 
@@ -43,14 +44,18 @@ Requirement parse_requirement(const std::string& text) {
   return result;
 }
 
-// A final operator that leaves the order of its entries as it is; null: there is none.
-const Node* final_squash(const Graph& graph) {
-  for (const Node& node : graph.nodes()) {
-    if (node.outputs[0] != graph.outputs()[0]) continue;
-    const std::string_view name = node.op->name();
-    if (name == "Softmax" || name == "LogSoftmax" || name == "Sigmoid") return &node;
-  }
-  return nullptr;
+// A squash keeps the order of all entries unless it normalises them in groups; a softmax of n equal
+// entries gives 1/n each.
+bool keeps_order(const Graph& graph, const Node& squash) {
+  if (squash.op->name() == "Sigmoid") return true;
+  const Shape& shape = graph.value(squash.inputs[0]).type.shape;
+  const Tensor zeros = Tensor::zeros(ElementType::kFloat64, shape);
+  const Box box{zeros, zeros};
+  const auto shares = squash.op->range(std::span(&box, 1));
+  if (!shares) return false;
+  const double share = (*shares)[0].upper.doubles()[0];
+  const double group = 1 / (squash.op->name() == "Softmax" ? share : std::exp(share));
+  return group > 0.75 * static_cast<double>(element_count(shape));
 }
 
 ElementType format_of(const std::string& name) {
@@ -85,7 +90,16 @@ std::vector<double> round_radii(const std::vector<Decision>& decisions) {
 void add_hints(Certified& found, Index classes) {
   const double accuracy = static_cast<double>(found.clean()) /
                           static_cast<double>(std::max<Index>(1, found.data.count));
-  if (found.data.count < 10 || accuracy > 1.5 / static_cast<double>(classes)) return;
+  const bool bytes = found.data.high >= 100 && found.data.whole && found.flags.data.std.empty();
+  if (found.data.count < 10 || accuracy > 1.5 / static_cast<double>(classes)) {
+    if (bytes) {
+      found.hints.push_back(fmt::format(
+          "the data are whole numbers up to {:g} and radii in their units; if the model was made "
+          "for pixels in [0, 1], say so: --scale 1/255",
+          found.data.high));
+    }
+    return;
+  }
   std::string hint =
       fmt::format("clean accuracy {:.1f} % is near chance ({:.1f} %):", 100 * accuracy,
                   100.0 / static_cast<double>(classes));
@@ -96,8 +110,7 @@ void add_hints(Certified& found, Index classes) {
   } else {
     hint +=
         " does the model want other scaling (--scale, --mean, --std), another order of the axes, "
-        "or "
-        "are these the labels of other samples?";
+        "or are these the labels of other samples?";
   }
   found.hints.push_back(hint);
 }
@@ -108,14 +121,6 @@ std::string digest_of(const LabelledData& data) {
   const auto labels = std::as_bytes(std::span(data.labels));
   all.insert(all.end(), labels.begin(), labels.end());
   return sha256(all);
-}
-
-Json log_row(std::size_t s, const Decision& d) {
-  return {{"index", s},
-          {"radius", d.radius},
-          {"method", d.method},
-          {"rival", d.rival},
-          {"attack_radius", d.attack_radius ? Json(*d.attack_radius) : Json(nullptr)}};
 }
 
 // Everything after the constants.
@@ -156,16 +161,15 @@ class Run {
   bool take_over(std::size_t s) {
     const auto row = log_.earlier().find(static_cast<Index>(s));
     if (row == log_.earlier().end()) return false;
+    if (!found_.right(s)) return true;
     Decision& d = found_.decisions[s];
-    const Json& saved = row->second;
-    if (saved.contains("radius") && saved["radius"].is_number() &&
-        saved["radius"].get<double>() >= d.radius) {
-      d.radius = saved["radius"].get<double>();
-      d.method = saved.value("method", "none");
-      d.rival = saved.value("rival", Index{-1});
+    const Decision& saved = row->second;
+    if (saved.radius >= d.radius) {
+      d.radius = saved.radius;
+      d.method = saved.method;
+      d.rival = saved.rival;
     }
-    if (saved.contains("attack_radius") && saved["attack_radius"].is_number())
-      d.attack_radius = saved["attack_radius"].get<double>();
+    d.attack_radius = saved.attack_radius;
     return true;
   }
 
@@ -177,7 +181,7 @@ class Run {
     if (local_) certifier_.improve(point, d, stop_);
     if (!found_.flags.attack) d.attack_radius.reset();
     if (stop_()) return false;  // what there is is valid, but a longer run may find more
-    log_.add(log_row(s, d));
+    log_.add(static_cast<Index>(s), d);
     return true;
   }
 
@@ -234,6 +238,7 @@ Certified run_certify(const CertifyFlags& flags, const Common& common) {
                 fmt::format("--norm {}: a radius has one norm, that of the input", flags.norm));
   }
   found.norm = norms.in;
+  if (!flags.resume.empty()) require_writable(flags.resume);
   if (flags.inference.empty() && !flags.accumulate.empty())
     throw Error(ErrorCode::kUsage, "--accumulate belongs to --inference");
   if (!flags.require.empty()) found.required = parse_requirement(flags.require);
@@ -249,9 +254,10 @@ Certified run_certify(const CertifyFlags& flags, const Common& common) {
   found.data.options.dims = flags.model.options().dims;
   const Graph whole = model.graph(found.data.options);
   const Node* squash = final_squash(whole);
+  if (squash != nullptr && !keeps_order(whole, *squash)) squash = nullptr;
   if (squash != nullptr) found.dropped = squash->op->name();
   Selection logits;
-  logits.logits = true;
+  logits.logits = squash != nullptr;
   const Selected selected = select(whole, logits);
   if (!selected.from.empty()) {
     throw Error(
@@ -272,16 +278,18 @@ Certified run_certify(const CertifyFlags& flags, const Common& common) {
   Certifier certifier(selected.graph, options);
   require_classes(found.data, certifier.classes(),
                   flags.data.labels.empty() ? flags.data.data : flags.data.labels);
-  SampleLog log(flags.resume, {{"schema", "lipscope.certify-samples/1"},
-                               {"model", found.sha256},
-                               {"data", digest_of(found.data)},
-                               {"norm", found.norm.name()},
-                               {"scope", flags.scope},
-                               {"attack", flags.attack},
-                               {"inference", flags.inference},
-                               {"accumulate", flags.accumulate},
-                               {"parts", flags.parts},
-                               {"seed", common.seed}});
+  SampleLog log(flags.resume,
+                {{"schema", "lipscope.certify-samples/1"},
+                 {"model", found.sha256},
+                 {"data", digest_of(found.data)},
+                 {"norm", found.norm.name()},
+                 {"scope", flags.scope},
+                 {"attack", flags.attack},
+                 {"inference", flags.inference},
+                 {"accumulate", flags.accumulate},
+                 {"parts", flags.parts},
+                 {"seed", common.seed}},
+                {.samples = found.data.count, .classes = certifier.classes()});
   {
     Progress progress(common);
     const RunContext context{.stop = interrupted,

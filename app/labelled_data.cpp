@@ -29,6 +29,17 @@ std::vector<Index> to_labels(const Tensor& tensor, const std::string& path) {
   return labels;
 }
 
+void require_one_each(const std::vector<Index>& labels, Index count, const DataFlags& flags) {
+  const Index given = std::ssize(labels);
+  if (given == count) return;
+  std::string why;
+  if (given > count && given % count == 0 && std::ranges::max(labels) <= 1)
+    why = "; one-hot rows? a label is the number of its class, counted from 0";
+  throw Error(ErrorCode::kShape,
+              fmt::format("{} samples in {} but {} labels in {}{}", count, flags.data, given,
+                          flags.labels.empty() ? flags.data : flags.labels, why));
+}
+
 // The labels among the arrays of the data file, taken out of them.
 std::vector<Index> labels_beside(std::vector<NamedTensor>& arrays, const std::string& path) {
   for (auto it = arrays.begin(); it != arrays.end(); ++it) {
@@ -65,6 +76,8 @@ void normalise(LabelledData& data, const DataFlags& flags) {
     return list.size() == 1 ? list[0] : list[c];
   };
   for (const auto* list : {&flags.mean, &flags.std}) {
+    if (std::ranges::any_of(*list, [](double x) { return !std::isfinite(x); }))
+      throw Error(ErrorCode::kUsage, "--mean and --std take finite numbers");
     if (list->size() > 1 && list->size() != channels)
       throw Error(ErrorCode::kUsage, "--mean and --std need as many numbers each");
   }
@@ -116,6 +129,10 @@ LabelledData read_labelled(const OnnxModel& model, const DataFlags& flags) {
     throw Error(ErrorCode::kUsage,
                 fmt::format("{} holds no labels; give --labels FILE", flags.data));
   }
+  for (const NamedTensor& array : arrays) {
+    if (array.tensor.size() == 0)
+      bad(flags.data, "holds no samples; a run needs one at least, and its label");
+  }
   if (arrays.size() == 1) arrays[0].name.clear();
   const Samples samples = match_samples(model, arrays, parse_scale(flags.scale));
   result.options = samples.options;
@@ -132,11 +149,7 @@ LabelledData read_labelled(const OnnxModel& model, const DataFlags& flags) {
     }
     result.size += tensor.size() / samples.count;
   }
-  if (std::ssize(result.labels) != samples.count) {
-    throw Error(ErrorCode::kShape, fmt::format("{} samples in {} but {} labels in {}",
-                                               samples.count, flags.data, result.labels.size(),
-                                               flags.labels.empty() ? flags.data : flags.labels));
-  }
+  require_one_each(result.labels, samples.count, flags);
   if (flags.limit > 0) result.count = std::min(result.count, flags.limit);
   result.labels.resize(static_cast<std::size_t>(result.count));
   for (Index s = 0; s < result.count; ++s) {
@@ -150,14 +163,17 @@ LabelledData read_labelled(const OnnxModel& model, const DataFlags& flags) {
   const auto wrong =
       std::ranges::find_if_not(result.points, [](double x) { return std::isfinite(x); });
   if (wrong != result.points.end()) {
-    bad(flags.data, fmt::format("sample {} holds {}; every entry has to be a finite number",
-                                (wrong - result.points.begin()) / result.size, *wrong));
+    const Index place = wrong - result.points.begin();
+    bad(flags.data,
+        fmt::format("sample {} holds {} at entry {}; every entry has to be a finite number",
+                    place / result.size, *wrong, place % result.size));
   }
   if (arrays.size() == 1) result.image = image_shape(arrays[0].tensor.shape(), result.size);
   if (!result.points.empty()) {
     const auto [low, high] = std::ranges::minmax_element(result.points);
     result.low = *low;
     result.high = *high;
+    result.whole = std::ranges::all_of(result.points, [](double x) { return x == std::floor(x); });
   }
   normalise(result, flags);
   return result;
@@ -165,10 +181,11 @@ LabelledData read_labelled(const OnnxModel& model, const DataFlags& flags) {
 
 void require_classes(const LabelledData& data, Index classes, const std::string& path) {
   for (std::size_t i = 0; i < data.labels.size(); ++i) {
-    if (data.labels[i] >= classes) {
-      bad(path, fmt::format("label {} is {}, but the model has {} classes, counted from 0", i,
-                            data.labels[i], classes));
-    }
+    if (data.labels[i] < classes) continue;
+    const auto [low, high] = std::ranges::minmax_element(data.labels);
+    bad(path, fmt::format("label {} is {}, but the model has {} classes, counted from 0{}", i,
+                          data.labels[i], classes,
+                          *low >= 1 && *high == classes ? "; these seem to count from 1" : ""));
   }
 }
 

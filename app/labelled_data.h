@@ -28,7 +28,8 @@ struct LabelledData {
   std::vector<double> points;  // samples one after another
   std::vector<Index> labels;
   Shape image;               // [channels, height, width] where a sample looks like one; else empty
-  double low = 0, high = 0;  // smallest and largest entry
+  double low = 0, high = 0;  // smallest and largest entry, before --mean and --std
+  bool whole = false;        // all entries were whole numbers then
 };
 
 // Throws kShape where counts or sizes disagree, kBadFile for NaN or labels that are no numbers of a

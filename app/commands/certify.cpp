@@ -164,10 +164,16 @@ Action declare_certify(CLI::App& app, const Common& common) {
                  "arithmetic in which sums of products are kept (default: that of --inference)")
       ->check(CLI::IsMember({"float32", "float16", "bfloat16"}))
       ->type_name("FORMAT");
+  // An empty word is what a variable that was never set becomes.
+  const auto not_empty = [](const std::string& text) {
+    return text.empty() ? std::string("needs a value, not an empty word") : std::string();
+  };
   app.add_option("--resume", flags->resume, "keep finished samples in this file and go on from it")
+      ->check(not_empty)
       ->type_name("FILE");
   app.add_option("--require", flags->require,
                  "exit 1 unless this share is certified at this radius, 5 if that stays open")
+      ->check(not_empty)
       ->type_name("R:A%");
   return [flags, &common]() -> Result {
     auto found = std::make_shared<Certified>(run_certify(*flags, common));

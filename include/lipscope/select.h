@@ -26,6 +26,10 @@ struct Selected {
       from;  // the node whose output is the input of the function; empty: the model's inputs
 };
 
+// The final Softmax, LogSoftmax or Sigmoid that `logits` drops, seen through nodes that only give
+// its result another shape; null where there is none.
+[[nodiscard]] const Node* final_squash(const Graph& graph);
+
 // Throws kUsage for a name or index that does not exist. A model of token ids starts at the output
 // of the first Gather.
 [[nodiscard]] Selected select(const Graph& graph, const Selection& selection);

@@ -23,8 +23,23 @@ const Node& find_node(const Graph& graph, const std::string& name, const char* f
       fmt::format("{} '{}': there is no such node; 'lipscope inspect' lists them", flag, name));
 }
 
-bool is_final_squash(const Op& op) {
-  return op.name() == "Softmax" || op.name() == "LogSoftmax" || op.name() == "Sigmoid";
+const Node* maker_of(const Graph& graph, ValueId value) {
+  for (const Node& node : graph.nodes()) {
+    if (node.outputs[0] == value) return &node;
+  }
+  return nullptr;
+}
+
+// The squash that makes a value, perhaps in another shape.
+const Node* squash_behind(const Graph& graph, ValueId value) {
+  const Node* node = maker_of(graph, value);
+  const auto is_one_of = [&](std::initializer_list<std::string_view> names) {
+    return std::ranges::find(names, node->op->name()) != names.end();
+  };
+  while (node != nullptr &&
+         is_one_of({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout"}))
+    node = maker_of(graph, node->inputs[0]);
+  return node != nullptr && is_one_of({"Softmax", "LogSoftmax", "Sigmoid"}) ? node : nullptr;
 }
 
 // The last value of the function: of the node asked for, or the model's first output; without its
@@ -32,12 +47,10 @@ bool is_final_squash(const Op& op) {
 ValueId last_value(const Graph& graph, const Selection& selection) {
   ValueId last =
       selection.to.empty() ? graph.outputs()[0] : find_node(graph, selection.to, "--to").outputs[0];
-  for (const Node& node : graph.nodes()) {
-    if (node.outputs[0] != last) continue;
-    const bool unseen = selection.margin && keeps_differences(*node.op);
-    if (unseen || (selection.logits && is_final_squash(*node.op))) return node.inputs[0];
-  }
-  return last;
+  const Node* squash = squash_behind(graph, last);
+  if (squash == nullptr) return last;
+  const bool unseen = selection.margin && keeps_differences(*squash->op);
+  return unseen || selection.logits ? squash->inputs[0] : last;
 }
 
 // Values that a floating input reaches without becoming an integer on the way.
@@ -165,6 +178,8 @@ class Cut {
 };
 
 }  // namespace
+
+const Node* final_squash(const Graph& graph) { return squash_behind(graph, graph.outputs()[0]); }
 
 Selected select(const Graph& graph, const Selection& selection) {
   Selected selected = Cut(graph, selection).run();

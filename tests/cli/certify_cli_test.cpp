@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // certify as a user calls it.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
 #include <csignal>
+#include <random>
+#include <thread>
 
 #include "lipscope/arrays.h"
 #include "tests/cli/cli_fixture.h"
@@ -119,6 +126,9 @@ TEST_F(CertifyCli, RequirementsDecideTheExitCode) {
   EXPECT_EQ(run(call + " --require 0.6:50% --attack").code, 1);
   for (const std::string bad : {"0.5", "0.5:70", "x:70%", "0.5:-1%", "0.5:101%", ":%"})
     expect_failure(call + " --require " + bad, 2, "--require");
+  // A variable that was never set must not be taken for no requirement.
+  expect_failure(call + " --require ''", 2, "--require");
+  expect_failure(call + " --resume ''", 2, "--resume");
 }
 
 TEST_F(CertifyCli, BadInputIsNamed) {
@@ -137,7 +147,100 @@ TEST_F(CertifyCli, BadInputIsNamed) {
   expect_failure(net + x + good + " --norm 0.5", 2, "norm");
   expect_failure(net + x + good + " --radii -1", 2, "radii");
   expect_failure(net + x + good + " --std 0", 2, "--std");
+  expect_failure(net + x + good + " --std inf", 2, "--std");
+  expect_failure(net + x + good + " --mean nan", 2, "--mean");
+  expect_failure(net + x + y + labels("one.npy", {1, 2}), 3, "count from 1");
+  expect_failure(net + x + y + labels("hot.npy", {1, 0, 0, 1}), 3, "one-hot");
+  expect_failure(net + " --data " + points("none.npy", {}) + y + labels("none_y.npy", {}), 3,
+                 "no samples");
+  expect_failure(net + " --data " + folder_.string() + good, 3, "directory");
   expect_failure("certify " + model("", {1, 1}) + x + good, 4, "one output");
+}
+
+// Nothing is computed first, and nothing is left behind.
+TEST_F(CertifyCli, OutputsThatCannotBeWrittenAreRefusedBeforehand) {
+  const std::string call = "certify " + kFashion + " --time 60";
+  const auto start = std::chrono::steady_clock::now();
+  expect_failure(call + " -o " + (folder_ / "nowhere/x.json").string(), 3, "No such file");
+  expect_failure(call + " -o " + folder_.string(), 3, "Is a directory");
+  expect_failure(call + " --resume " + (folder_ / "nowhere/x.jsonl").string(), 3, "No such file");
+  expect_failure(call + " --resume " + folder_.string(), 3, "Is a directory");
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
+}
+
+TEST_F(CertifyCli, DevicesAndLinksStayWhatTheyAre) {
+  const std::string call = "certify " + model() + small();
+  const fs::path pipe = folder_ / "pipe", target = folder_ / "target.txt", link = folder_ / "link";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const int reader = open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+  EXPECT_EQ(run(call + " -o " + pipe.string()).code, 0);
+  close(reader);
+  EXPECT_TRUE(fs::is_fifo(pipe));
+  std::ofstream(target) << "old";
+  fs::create_symlink(target, link);
+  EXPECT_EQ(run(call + " -o " + link.string()).code, 0);
+  EXPECT_TRUE(fs::is_symlink(link));
+  EXPECT_NE(slurp(target).find("clean accuracy"), std::string::npos);
+  EXPECT_FALSE(fs::exists(target.string() + ".part"));
+  if (fs::is_character_file("/dev/full")) {
+    const std::string program = LIPSCOPE_PROGRAM;
+    const int status = std::system((program + " " + call + " >/dev/full 2>/dev/null").c_str());
+    EXPECT_EQ(WEXITSTATUS(status), 3);
+  }
+}
+
+// Shares of groups do not have the order of the logits, so they are certified as they are.
+TEST_F(CertifyCli, ASoftmaxOverGroupsIsKept) {
+  const auto grouped = [&](Index axis) {
+    ModelWriter writer;
+    writer.input("x", {-1, 4});
+    writer.integers("shape", {3}, {-1, 2, 2});
+    writer.node("Reshape", {"x", "shape"}, {"pairs"});
+    auto* softmax = writer.node("Softmax", {"pairs"}, {"y"});
+    auto* attribute = softmax->add_attribute();
+    attribute->set_name("axis");
+    attribute->set_type(onnx::AttributeProto::INT);
+    attribute->set_i(axis);
+    writer.output("y");
+    return file("grouped" + std::to_string(axis) + ".onnx", writer.bytes());
+  };
+  // The largest logit is 9, the largest share that of -1 against -9.
+  const std::string data =
+      " --data " +
+      array("g.npy", Tensor(ElementType::kFloat64, {1, 4}, std::vector<double>{9, 8.9, -1, -9})) +
+      " --labels " + labels("g_y.npy", {2});
+  const Outcome result = run("certify --json --scope local --time 5 " + grouped(2) + data);
+  ASSERT_EQ(result.code, 0) << result.err;
+  const Json document = Json::parse(result.out);
+  EXPECT_TRUE(document["dropped"].is_null());
+  EXPECT_EQ(document["samples"][0]["predicted"], 2);
+  EXPECT_GT(document["samples"][0]["radius"].get<double>(), 0);
+}
+
+TEST_F(CertifyCli, ASquashInAnotherShapeIsLeftOutToo) {
+  ModelWriter writer;
+  writer.input("x", {-1, 2});
+  writer.integers("column", {3}, {-1, 2, 1});
+  auto* softmax = writer.node("Softmax", {"x"}, {"shares"});
+  auto* attribute = softmax->add_attribute();
+  attribute->set_name("axis");
+  attribute->set_type(onnx::AttributeProto::INT);
+  attribute->set_i(1);
+  writer.node("Reshape", {"shares", "column"}, {"y"});
+  writer.output("y");
+  const Outcome result =
+      run("certify --json --norm inf " + file("column.onnx", writer.bytes()) + small());
+  ASSERT_EQ(result.code, 0) << result.err;
+  const Json document = Json::parse(result.out);
+  EXPECT_EQ(document["dropped"], "Softmax");
+  EXPECT_NEAR(document["samples"][0]["radius"].get<double>(), 1, 1e-9);
+}
+
+TEST_F(CertifyCli, WholeNumbersWithoutScaleGiveAHint) {
+  const std::string call = "certify " + model() + " --data " + points("w.npy", {255, 0, 200, 3}) +
+                           " --labels " + labels("w_y.npy", {0, 0});
+  EXPECT_NE(run(call).out.find("--scale 1/255"), std::string::npos);
+  EXPECT_EQ(run(call + " --scale 1/255").out.find("note:"), std::string::npos);
 }
 
 TEST_F(CertifyCli, AccuracyNearChanceGivesAHint) {
@@ -181,8 +284,96 @@ TEST_F(CertifyCli, AnInterruptedRunGoesOn) {
   const std::string now = slurp(log);
   EXPECT_EQ(std::count(now.begin(), now.end(), '\n'), 7);
   expect_failure(call + " --seed 2", 3, "another model");
-  file("log.jsonl", "hello\n");
-  expect_failure(call, 3, "not a file of earlier samples");
+  // What is no such file, and lines that this run cannot have written; the file stays as it is.
+  const std::string first = lines.substr(0, lines.find('\n') + 1);
+  for (const std::string& other :
+       {std::string("hello\n"), std::string("hello"), std::string("{\"schema\":5}\n"),
+        std::string("{\"schema\":\"lipscope.bound/1\"}\n")}) {
+    file("log.jsonl", other);
+    expect_failure(call, 3, "not a file of earlier samples");
+    EXPECT_EQ(slurp(log), other);
+  }
+  const auto row = [](const std::string& index, const std::string& radius, const std::string& rival,
+                      const std::string& attack) {
+    return R"({"index":)" + index + R"(,"radius":)" + radius + R"(,"method":"m","rival":)" + rival +
+           R"(,"attack_radius":)" + attack + "}\n";
+  };
+  for (const std::string& line :
+       {std::string("garbage\n"), std::string("{\"index\":0}\n"), row("6", "1", "1", "null"),
+        row("-1", "1", "1", "null"), row("0", "-1", "1", "null"), row("0", "\"x\"", "1", "null"),
+        row("0", "1", "2", "null"), row("0", "1", "\"x\"", "null"), row("0", "2", "1", "1")}) {
+    file("log.jsonl", first + line);
+    expect_failure(call, 3, "line 2 is no sample");
+    EXPECT_EQ(slurp(log), first + line);
+  }
+  // Nothing but the beginning of the first line: nothing was done yet.
+  file("log.jsonl", first.substr(0, 50));
+  EXPECT_EQ(Json::parse(run(call + " --json").out)["samples"], whole["samples"]);
+}
+
+// Ctrl-C as a user types it, as soon as some samples are done.
+TEST_F(CertifyCli, CtrlCKeepsWhatIsDoneAndTheRestFollows) {
+  constexpr Index kCount = 1500;
+  std::mt19937 random(7);
+  std::normal_distribution<double> normal;
+  ModelWriter writer;
+  writer.input("x", {-1, 6});
+  const auto weights = [&](const std::string& name, Index in, Index out) {
+    std::vector<float> entries(static_cast<std::size_t>(in * out));
+    for (float& e : entries) e = static_cast<float>(normal(random));
+    writer.weight(name, {in, out}, entries);
+  };
+  weights("a", 6, 12);
+  weights("b", 12, 3);
+  writer.node("MatMul", {"x", "a"}, {"h"});
+  writer.node("Relu", {"h"}, {"r"});
+  writer.node("MatMul", {"r", "b"}, {"y"});
+  writer.output("y");
+  std::vector<double> x(6 * kCount);
+  for (double& e : x) e = normal(random);
+  const fs::path log = folder_ / "keep.jsonl", answer = folder_ / "answer.json";
+  const std::string call =
+      "certify " + file("net.onnx", writer.bytes()) + " --data " +
+      array("many.npy", Tensor(ElementType::kFloat64, {kCount, 6}, std::move(x))) + " --labels " +
+      labels("many_y.npy", std::vector<Index>(kCount, 1)) +
+      " --scope local --attack --json --quiet --time 200 --resume ";
+  const Json whole =
+      Json::parse(run(call + (folder_ / "other.jsonl").string()).out);  // not interrupted
+
+  const auto lines = [&] {
+    const std::string text = slurp(log);
+    return std::count(text.begin(), text.end(), '\n');
+  };
+  const std::string command = "exec " + std::string(LIPSCOPE_PROGRAM) + " " + call + log.string() +
+                              " -o " + answer.string() + " 2>/dev/null";
+  const pid_t child = fork();
+  if (child == 0) {
+    execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+    _exit(127);
+  }
+  for (int wait = 0; wait < 20'000 && lines() < 5; ++wait)
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  kill(child, SIGINT);
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 130);
+  const auto done = lines();
+  EXPECT_GE(done, 5);
+  EXPECT_LT(done, whole["clean_accuracy"].get<double>() * kCount);
+  // What was printed is a whole document, and all its radii hold.
+  const Json partial = Json::parse(slurp(answer));
+  EXPECT_EQ(partial["outcome"], "interrupted");
+  ASSERT_EQ(partial["samples"].size(), static_cast<std::size_t>(kCount));
+  for (const Json& sample : whole["samples"]) {
+    if (sample["attack_radius"].is_null()) continue;
+    EXPECT_LE(partial["samples"][sample["index"].get<std::size_t>()]["radius"],
+              sample["attack_radius"]);
+  }
+  const Outcome rest = run(call + log.string());
+  EXPECT_EQ(rest.code, 0) << rest.err;
+  EXPECT_EQ(Json::parse(rest.out)["samples"], whole["samples"]);
+  EXPECT_EQ(Json::parse(rest.out)["certified"], whole["certified"]);
 }
 
 TEST_F(CertifyCli, FashionIsCertifiedOnBothScopes) {
