@@ -212,68 +212,6 @@ TEST(Certifier, ErrorsOfAnotherArithmeticShrinkRadii) {
   EXPECT_LE(found.radius, 0.75);
 }
 
-// A dense ReLU network in the format, one operation after another.
-std::vector<double> run_in_format(const LayeredNet& net, std::vector<double> x, ElementType format,
-                                  ElementType sums) {
-  for (double& e : x) e = round_to(format, e);
-  for (std::size_t k = 0; k < net.layers.size(); ++k) {
-    const DenseLayer& layer = net.layers[k];
-    std::vector<double> next;
-    for (Index i = 0; i < layer.out; ++i) {
-      double sum = 0;
-      for (Index j = 0; j < layer.in; ++j) {
-        const double w = round_to(format, layer.row(i)[j]);
-        sum = round_to(sums, sum + round_to(sums, w * x[static_cast<std::size_t>(j)]));
-      }
-      sum = round_to(format, sum + round_to(format, layer.bias[static_cast<std::size_t>(i)].lo));
-      next.push_back(k < net.hidden() ? std::max(0.0, sum) : sum);
-    }
-    x = next;
-  }
-  return x;
-}
-
-TEST(InferenceError, HoldsForRealArithmeticInTheFormat) {
-  Rng rng(17);
-  using Type = ElementType;
-  for (const auto& [format, sums] : {std::pair{Type::kFloat16, Type::kFloat16},
-                                     {Type::kBFloat16, Type::kBFloat16},
-                                     {Type::kFloat32, Type::kFloat32},
-                                     {Type::kFloat16, Type::kFloat32}}) {
-    const Graph graph = random_classifier(rng, 6, 8, 2, 3);
-    std::string reason;
-    const auto net = as_layered_net(graph, 1'000'000, reason);
-    double largest = 0;
-    for (int ball = 0; ball < 10; ++ball) {
-      const std::vector<double> center = random_point(rng, 6, ball % 2 == 0 ? 1 : 30);
-      const auto error =
-          inference_error(graph, graph.outputs()[0], {format, sums}, Norm::infinity());
-      const std::vector<double> bound = error(center, 0.1);
-      for (int t = 0; t < 1000; ++t) {
-        std::vector<double> x = random_point(rng, 6, 0.1);
-        for (std::size_t j = 0; j < x.size(); ++j) x[j] += center[j];
-        const auto exact = logits_at(graph, x), seen = run_in_format(*net, x, format, sums);
-        for (std::size_t i = 0; i < exact.size(); ++i) {
-          ASSERT_LE(std::fabs(exact[i] - seen[i]), bound[i]);
-          largest = std::max(largest, std::fabs(exact[i] - seen[i]) / bound[i]);
-        }
-      }
-    }
-    EXPECT_GT(largest, 0.01);  // not a bound that anything would meet
-  }
-}
-
-TEST(InferenceError, OverflowAndUnknownOperatorsAreSeen) {
-  const Graph graph = linear_classifier(1, {1, -1});
-  const auto error = inference_error(graph, graph.outputs()[0],
-                                     {ElementType::kFloat16, ElementType::kFloat16}, Norm(2));
-  EXPECT_LT(error(std::vector{1.0}, 0.1)[0], 0.01);
-  EXPECT_EQ(error(std::vector{40000.0}, 0.1)[0], kInf);
-  GraphMaker m;
-  const Graph soft = m.finish(m.add("Softmax", {m.input({1, 3})}));
-  EXPECT_THROW((void)inference_error(soft, soft.outputs()[0], {}, Norm(2)), Error);
-}
-
 TEST(LogitRanges, HoldTheLogitsInHigherPrecision) {
   Rng rng(5);
   for (const char* kind : {"Relu", "LeakyRelu", "Tanh"}) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 #include <string_view>
 
@@ -15,6 +16,8 @@
 #include "ops/box.h"
 #include "ops/elementwise.h"
 #include "pieces/small.h"
+#include "robust/batch_norm_rounding.h"
+#include "robust/sum_rounding.h"
 
 namespace lipscope {
 namespace {
@@ -41,41 +44,53 @@ const std::set<std::string_view> kExactFunctions = {"Relu", "Abs", "Neg"};
 const std::set<std::string_view> kFunctions = {"LeakyRelu", "Sigmoid", "Tanh"};
 constexpr double kUlps = 4;  // error of functions of the library, at most
 
-double unit_of(ElementType format) {
-  switch (format) {
-    case ElementType::kFloat32: return 0x1p-24;
-    case ElementType::kFloat16: return 0x1p-11;
-    case ElementType::kBFloat16: return 0x1p-8;
-    default: throw Error(ErrorCode::kUnsupported, "inference in float32, float16 or bfloat16 only");
-  }
-}
-
 struct SparseEntry {
   Index column;
-  double size;  // |a|, rounded up
+  double lower, upper;  // of the real coefficient
+  double drift;         // how far the computed one is off
 };
 using SparseRows = std::vector<std::vector<SparseEntry>>;
+
+// Where no coefficient is stored, and where it is the file's number as it is.
+const std::set<std::string_view> kUnitCoefficients = {"Add", "Sub", "Sum", "Concat"};
+const std::set<std::string_view> kStoredCoefficients = {"MatMul", "Conv", "Mul"};
+
+// Roundings of results besides those of the sum: scaling, the sum's own format, the bias; one more
+// for what they do to each other.
+double extra_roundings(std::string_view name) {
+  if (name == "Gemm") return 5;
+  return name == "Conv" || kMeans.contains(name) ? 4 : 2;
+}
+
+double largest_entry(const Box& box) {
+  double largest = 0;
+  for (std::size_t i = 0; i < box.lower.doubles().size(); ++i)
+    largest = std::max(largest, magnitude({box.lower.doubles()[i], box.upper.doubles()[i]}));
+  return largest;
+}
 
 }  // namespace
 
 struct InferenceError::Step {
-  enum class Kind { kSum, kMean, kMove, kFunction, kExactFunction, kLargest };
+  enum class Kind { kSum, kMean, kMove, kFunction, kExactFunction, kLargest, kBatchNorm };
   const Node* node = nullptr;
   Kind kind = Kind::kSum;
   // For sums: by input that varies, and the absolute values at 0.
   std::vector<std::pair<std::size_t, SparseRows>> parts = {};
   std::vector<double> constant = {};
+  double factor = 1;    // of Gemm: what multiplies stored numbers, at most; at least 1
+  double shrink = 1;    // how much larger sums are before it, at most; at least 1
+  bool scaled = false;  // such a factor is there
+  std::optional<BatchNormRounding> batch_norm = {};
 };
 
 InferenceError::InferenceError(const Graph& graph, ValueId last, const InferenceFormat& format)
-    : graph_(graph), last_(last), unit_(unit_of(format.values)), sum_unit_(unit_of(format.sums)) {
-  if (sum_unit_ > unit_)
+    : graph_(graph),
+      last_(last),
+      format_(NumberFormat::of(format.values)),
+      sums_(NumberFormat::of(format.sums)) {
+  if (sums_.unit > format_.unit)
     throw Error(ErrorCode::kUsage, "sums cannot be less precise than what they are rounded to");
-  switch (format.values) {
-    case ElementType::kFloat16: tiny_ = 0x1p-25, most_ = 65504; break;
-    case ElementType::kBFloat16: tiny_ = 0x1p-134, most_ = 0x1.fep127; break;
-    default: tiny_ = 0x1p-150, most_ = 0x1.fffffep127;
-  }
   std::vector<bool> needed(graph.values().size());
   needed[last.index] = true;
   const auto nodes = graph.nodes();
@@ -111,6 +126,15 @@ void InferenceError::add_step(const Node& node) {
     steps_.push_back(std::move(step));
     return;
   }
+  if (name == "BatchNormalization") {
+    for (std::size_t k = 1; k < node.inputs.size(); ++k) {
+      if (!graph_.value(node.inputs[k]).constant) refuse("parameters that vary are not known");
+    }
+    step->kind = Kind::kBatchNorm;
+    step->batch_norm.emplace(graph_, node, format_);
+    steps_.push_back(std::move(step));
+    return;
+  }
   if (!kSums.contains(name) && !kMoves.contains(name)) refuse("no bound of its rounding is known");
   step->kind = kMoves.contains(name)   ? Kind::kMove
                : kMeans.contains(name) ? Kind::kMean
@@ -133,26 +157,47 @@ void InferenceError::add_step(const Node& node) {
   const std::size_t outputs = offset.lower.doubles().size();
   for (std::size_t i = 0; i < outputs; ++i)
     step->constant.push_back(magnitude({offset.lower.doubles()[i], offset.upper.doubles()[i]}));
+  // What multiplies stored numbers multiplies their errors, too; sums are taken before it does.
+  const auto see_factor = [&](std::size_t stored, double largest) {
+    const double from = largest_entry(boxes[stored]);
+    if (largest == from) return;
+    step->scaled = true;
+    const double slack = 1 + 0x1p-20;
+    if (from > 0) step->factor = std::max(step->factor, mul_up(slack, div_up(largest, from)));
+    step->shrink =
+        largest > 0 ? std::max(step->shrink, mul_up(slack, div_up(from, largest))) : kInf;
+  };
+  if (name == "Gemm" && node.inputs.size() > 2) see_factor(2, largest_entry(offset));
   Index varying = 0;
   for (std::size_t k = 0; k < node.inputs.size(); ++k) {
     if (graph_.value(node.inputs[k]).constant) continue;
     ++varying;
+    if (name == "Gemm" && k > 1) refuse("a bias that varies is not known");
     SparseRows rows(outputs);
+    double largest = 0;
     const bool affine =
         node.op->matrix({.in = boxes, .wrt = static_cast<Index>(k), .output = 0},
                         [&](Index row, Index column, double lower, double upper) {
-                          rows[lipscope::at(row)].push_back({column, magnitude({lower, upper})});
+                          rows[lipscope::at(row)].push_back({column, lower, upper, 0});
+                          largest = std::max(largest, magnitude({lower, upper}));
                         });
     if (!affine) refuse("no matrix is known");
+    if (name == "Gemm") see_factor(1 - k, largest);
+    for (auto& row : rows) {
+      for (SparseEntry& entry : row) entry.drift = drift(*step, entry.lower, entry.upper);
+    }
     step->parts.emplace_back(k, std::move(rows));
   }
   if (varying > 1 && name != "Add" && name != "Sub" && name != "Sum" && name != "Concat")
     refuse("two inputs that vary are not known");
+  if (name == "Sum" && std::ssize(node.inputs) > varying + 1)
+    refuse("several constants, which may cancel, are not known");
   // A divisor below the normal numbers of the format could be rounded to something quite different.
   if (name == "Div") {
     const Box& divisor = boxes[1];
     for (std::size_t i = 0; i < divisor.lower.doubles().size(); ++i) {
-      if (!(mignitude({divisor.lower.doubles()[i], divisor.upper.doubles()[i]}) >= tiny_ / unit_))
+      if (!(mignitude({divisor.lower.doubles()[i], divisor.upper.doubles()[i]}) >=
+            format_.tiny / format_.unit))
         refuse("a divisor this small is not known");
     }
   }
@@ -183,40 +228,72 @@ double InferenceError::function_error(const Step& step, std::size_t i, Run& run)
   const double moved = mul_up(magnitude(*slopes), before);
   if (step.kind == Step::Kind::kExactFunction) return moved;
   const double size = add_up(run.size(step.node->outputs[0], i), moved);
-  return add_up(moved, add_up(mul_up(2 * kUlps * unit_, size), 2 * kUlps * tiny_));
+  return add_up(moved, add_up(mul_up(2 * kUlps * format_.unit, size), 2 * kUlps * format_.tiny));
+}
+
+double InferenceError::drift(const Step& step, double lower, double upper) const {
+  const std::string_view name = step.node->op->name();
+  if (step.kind == Step::Kind::kMove || kUnitCoefficients.contains(name)) return 0;
+  const bool stored = kStoredCoefficients.contains(name) || (name == "Gemm" && !step.scaled);
+  const double nearest = round_to(format_.type, lower);
+  if (stored && lower == upper && std::isfinite(nearest))
+    return std::fabs(sub_up(std::max(nearest, lower), std::min(nearest, lower)));
+  // A quotient by a rounded number is off by up to u / (1 - u).
+  const double size = magnitude({lower, upper});
+  return add_up(mul_up(2 * format_.unit, size), mul_up(step.factor, format_.tiny));
 }
 
 double InferenceError::sum_error(const Step& step, std::size_t i, Run& run) const {
   constexpr double kSlack = 1 + 0x1p-20;  // of sums of positive numbers
-  double moved = 0, weights = 0, sizes = 0, plain = 0;
-  std::size_t terms = 0;
+  double moved = 0, drifted = 0, products = 0, plain = 0;
+  SumTerms terms;
+  std::size_t count = 0;
   for (const auto& [k, rows] : step.parts) {
     const ValueId in = step.node->inputs[k];
+    const Box& box = run.boxes.at(in);
     for (const SparseEntry& entry : rows[i]) {
       const std::size_t j = lipscope::at(entry.column);
       const double before = run.error[in.index][j], most = run.size(in, j) + before;
-      moved += entry.size * before;
-      weights += (entry.size * unit_ + tiny_) * most;  // constants are rounded to the format, too
-      sizes += (entry.size * (1 + unit_) + tiny_) * most;
+      const double size = magnitude({entry.lower, entry.upper});
+      if (step.kind != Step::Kind::kMove && !(mul_up(size, step.shrink) < format_.most))
+        return kInf;
+      ++count;
+      if (most == 0) continue;  // a product of zero is zero
+      const double product = (size + entry.drift) * most;
+      const double rounding = sums_.unit * product + step.factor * format_.tiny;
+      moved += size * before;
+      drifted += entry.drift * most;
+      products += rounding;
       plain += most;
-      ++terms;
+      // What the sign of the real term leaves of it, and the rest on either side.
+      const Interval term = Interval{entry.lower, entry.upper} *
+                            Interval{box.lower.doubles()[j], box.upper.doubles()[j]};
+      const double rest = size * before + entry.drift * most + rounding;
+      terms.plus += std::max(0.0, term.hi) + rest;
+      terms.minus += std::max(0.0, -term.lo) + rest;
+      terms.sizes.push_back(mul_up(product + rounding, kSlack));
     }
   }
   moved = add_up(mul_up(moved, kSlack), 0x1p-1000);
   if (step.kind == Step::Kind::kMove) return moved;
-  const double roundings = static_cast<double>(terms) + 4;
-  if (!(roundings * sum_unit_ < 0.5)) return kInf;
-  // Four of the roundings are of the values' own format: of factors, and of the result.
-  const double lost =
-      add_up(div_up(mul_up(roundings, sum_unit_), sub_down(1, mul_up(roundings, sum_unit_))),
-             sum_unit_ < unit_ ? mul_up(5, unit_) : 0);
   const double constant = step.constant[i];
-  const double all = add_up(mul_up(sizes, kSlack), add_up(mul_up(constant, 1 + unit_), tiny_));
-  // Partial sums, with their errors, stay inside the format.
-  const double largest = mul_up(step.kind == Step::Kind::kMean ? std::max(all, plain) : all, 2);
-  if (!(largest < most_)) return kInf;
-  const double constants = add_up(mul_up(weights, kSlack), add_up(mul_up(unit_, constant), tiny_));
-  return add_up(add_up(moved, constants), add_up(mul_up(lost, all), mul_up(2 * roundings, tiny_)));
+  const double constant_drift =
+      add_up(mul_up(2 * format_.unit, constant), mul_up(step.factor, format_.tiny));
+  const double offset = constant > 0 ? add_up(constant, constant_drift) : 0;
+  if (offset > 0) terms.sizes.push_back(offset);
+  terms.plus = add_up(mul_up(terms.plus, kSlack), offset);
+  terms.minus = add_up(mul_up(terms.minus, kSlack), offset);
+  const double added = sum_rounding(terms, sums_.unit);
+  const double partial = add_up(std::max(terms.plus, terms.minus), added);
+  // Partial sums, with their errors, stay inside the format; those of means are not divided yet.
+  const double largest = step.kind == Step::Kind::kMean ? std::max(partial, 2 * plain) : partial;
+  if (!(mul_up(mul_up(2, largest), step.shrink) < format_.most)) return kInf;
+  const double results =
+      mul_up(mul_up(extra_roundings(step.node->op->name()), format_.unit), partial);
+  const double underflow =
+      mul_up(mul_up(2 * (static_cast<double>(count) + 4), step.factor), format_.tiny);
+  const double constants = add_up(mul_up(add_up(drifted, products), kSlack), constant_drift);
+  return add_up(add_up(moved, constants), add_up(add_up(added, results), underflow));
 }
 
 std::vector<double> InferenceError::at(std::span<const double> center, double radius,
@@ -228,7 +305,7 @@ std::vector<double> InferenceError::at(std::span<const double> center, double ra
   for (const ValueId id : graph_.inputs()) {
     const Index size = element_count(graph_.value(id).type.shape);
     for (std::size_t i = 0; i < lipscope::at(size); ++i)
-      run.error[id.index].push_back(add_up(mul_up(unit_, run.size(id, i)), tiny_));
+      run.error[id.index].push_back(run.size(id, i) == 0 ? 0 : format_.error_of(run.size(id, i)));
   }
   for (const auto& step : steps_) {
     const Node& node = *step->node;
@@ -249,10 +326,13 @@ std::vector<double> InferenceError::at(std::span<const double> center, double ra
           step->kind == Step::Kind::kFunction || step->kind == Step::Kind::kExactFunction;
       if (function) {
         result[i] = function_error(*step, i, run);
+      } else if (step->kind == Step::Kind::kBatchNorm) {
+        const ValueId in = node.inputs[0];
+        result[i] = step->batch_norm->error(i, run.size(in, i), run.error[in.index][i]);
       } else if (step->kind != Step::Kind::kLargest) {
         result[i] = sum_error(*step, i, run);
       }
-      if (!(add_up(run.size(out, i), result[i]) < most_)) result[i] = kInf;
+      if (!(add_up(run.size(out, i), result[i]) < format_.most)) result[i] = kInf;
     }
   }
   return run.error[last_.index];

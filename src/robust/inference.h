@@ -10,6 +10,7 @@
 #include "lipscope/graph.h"
 #include "lipscope/norm.h"
 #include "lipscope/robustness.h"
+#include "robust/number_format.h"
 
 namespace lipscope {
 
@@ -30,13 +31,13 @@ class InferenceError {
   struct Step;
   struct Run;
   void add_step(const Node& node);
+  [[nodiscard]] double drift(const Step& step, double lower, double upper) const;
   [[nodiscard]] double function_error(const Step& step, std::size_t i, Run& run) const;
   [[nodiscard]] double sum_error(const Step& step, std::size_t i, Run& run) const;
 
   const Graph& graph_;
   ValueId last_;
-  double unit_ = 0, tiny_ = 0, most_ = 0;  // of the format: roundoff, half of the least, largest
-  double sum_unit_ = 0;                    // roundoff of sums
+  NumberFormat format_, sums_;
   std::vector<std::unique_ptr<Step>> steps_;
 };
 
