@@ -71,6 +71,11 @@ const Box& ValueBoxes::at(ValueId id) {
   return boxes_[id.index];
 }
 
+void ValueBoxes::narrow(ValueId id, Box box) {
+  static_cast<void>(at(id));
+  boxes_[id.index] = std::move(box);
+}
+
 void ValueBoxes::propagate(const Node& node) {
   std::vector<Box> in;
   bool known = true;

@@ -20,6 +20,8 @@ class ValueBoxes {
  public:
   ValueBoxes(const Graph& graph, std::span<const Box> inputs);
   [[nodiscard]] const Box& at(ValueId id);
+  // What is known better from elsewhere; values found after this one use it.
+  void narrow(ValueId id, Box box);
   [[nodiscard]] const Graph& graph() const { return graph_; }
 
  private:

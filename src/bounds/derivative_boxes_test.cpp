@@ -76,6 +76,11 @@ TEST(DerivativeBoxes, RowsAndNormalisations) {
     expect_enclosed(single("LayerNormalization", {3, 4}, {}, {scale, bias}), seed);
     expect_enclosed(single("InstanceNormalization", {1, 3, 5}, {}, {channels, shift}), seed);
     expect_enclosed(single("Tanh", {2, 3}, {}, {}), seed);
+    expect_enclosed(
+        single("MaxPool", {1, 2, 7},
+               {{"kernel_shape", std::vector<Index>{3}}, {"strides", std::vector<Index>{2}}}, {}),
+        seed);
+    expect_enclosed(single("GlobalMaxPool", {1, 2, 5}, {}, {}), seed);
   }
 }
 

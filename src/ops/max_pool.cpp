@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "ops/box.h"
+#include "ops/box_product.h"
 #include "ops/dispatch.h"
 #include "ops/kind.h"
 #include "ops/taps.h"
@@ -15,7 +16,7 @@ namespace {
 // Where the optional second output counts from: row-major or column-major within a plane.
 enum class Indices { kNone, kRowMajor, kColumnMajor };
 
-class MaxPool final : public Op {
+class MaxPool final : public Op, public BoxProduct {
  public:
   MaxPool(std::string name, ValueType type, Index planes, Window window, Indices indices)
       : name_(std::move(name)),
@@ -96,6 +97,33 @@ class MaxPool final : public Op {
     if (is_point(query.in[0])) return Gain{0, "linear-7"};
     return Gain{window_gain_up(taps_, planes_, Norm::infinity(), query.norms), "linear-7"};
   }
+
+  // The derivative is a mean of those of the entries that can be the largest.
+  bool box_product(std::span<const Box> in, std::span<const Interval> t, bool transposed,
+                   std::span<Interval> out) const override {
+    if (!holds_doubles(in[0])) return false;
+    const auto low = in[0].lower.doubles(), high = in[0].upper.doubles();
+    std::ranges::fill(out, point(0));
+    const std::vector<std::vector<Index>> all = windows();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      double most = -kInf;
+      for (const Index s : all[i]) most = std::max(most, low[static_cast<std::size_t>(s)]);
+      std::vector<std::size_t> able;
+      for (const Index s : all[i]) {
+        if (!(high[static_cast<std::size_t>(s)] < most))
+          able.push_back(static_cast<std::size_t>(s));
+      }
+      for (std::size_t k = 0; k < able.size(); ++k) {
+        if (!transposed) {
+          out[i] = k == 0 ? t[able[k]] : hull(out[i], t[able[k]]);
+        } else {
+          out[able[k]] += able.size() == 1 ? t[i] : hull(t[i], point(0));
+        }
+      }
+    }
+    return true;
+  }
+  double derivative_change_up(std::span<const Box>, double) const override { return kInf; }
 
   [[nodiscard]] std::vector<std::vector<Index>> windows() const {
     std::vector<std::vector<Index>> all(static_cast<std::size_t>(planes_ * taps_.out_size));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <mutex>
 
 #include "base/check.h"
 #include "base/rounding.h"
@@ -10,6 +11,7 @@
 #include "pieces/layered_net.h"
 #include "pieces/small.h"
 #include "robust/attack.h"
+#include "robust/ball_ranges.h"
 #include "robust/local_radius.h"
 #include "robust/logit_ranges.h"
 #include "robust/pair_constants.h"
@@ -23,7 +25,11 @@ struct Certifier::Parts {
   std::string obstacle;
   std::optional<LayeredNet> net;
   PairConstants constants;
+  std::once_flag made_ranges = {};
+  std::optional<BallRanges> ranges = {};
 
+  [[nodiscard]] LocalAnswer local_radius(LocalQuestion& question, const std::function<bool()>& stop,
+                                         std::string& method);
   // Convolutions as dense layers are slower to run than by themselves.
   [[nodiscard]] const LayeredNet* net_to_run() const {
     return net && net->size() <= 4 * graph.parameter_count() ? &*net : nullptr;
@@ -150,6 +156,23 @@ void Certifier::attack(std::span<const double> points, std::span<const Index> la
   }
 }
 
+LocalAnswer Certifier::Parts::local_radius(LocalQuestion& question,
+                                           const std::function<bool()>& stop, std::string& method) {
+  if (net) {
+    const LocalAnswer found = linear_radius(*net, question, stop);
+    method = found.branched ? "linear-bounds-by-cases" : "linear-bounds";
+    return found;
+  }
+  std::call_once(made_ranges, [&] { ranges.emplace(graph, options.norm); });
+  const LocalAnswer found = gradient_radius(graph, *ranges, question, stop);
+  method = "local-gradients";
+  question.low = std::max(question.low, found.radius);
+  const LocalAnswer other = constant_radius(graph, question, stop);
+  if (!(other.radius > question.low)) return found;
+  method = "local-constants";
+  return other;
+}
+
 void Certifier::improve(std::span<const double> point, Decision& decision,
                         const std::function<bool()>& stop) const {
   if (!decision.certain || !std::isfinite(decision.radius)) return;
@@ -161,14 +184,12 @@ void Certifier::improve(std::span<const double> point, Decision& decision,
       .high = decision.attack_radius.value_or(std::max(1.0, 64 * decision.radius)),
       .parts = parts_->options.parts,
       .needed = [&](double radius) { return parts_->needed(point, decision.predicted, radius); }};
-  const LocalAnswer found = parts_->net ? linear_radius(*parts_->net, question, stop)
-                                        : constant_radius(parts_->graph, question, stop);
+  std::string method;
+  const LocalAnswer found = parts_->local_radius(question, stop, method);
   if (!(found.radius > decision.radius)) return;
   decision.radius = found.radius;
   decision.rival = found.rival >= 0 ? found.rival : decision.rival;
-  decision.method = !parts_->net     ? "local-constants"
-                    : found.branched ? "linear-bounds-by-cases"
-                                     : "linear-bounds";
+  decision.method = method;
   if (decision.attack_radius && decision.radius > *decision.attack_radius)
     throw Error(ErrorCode::kInternal, "a proved radius reaches beyond an input of another class");
 }

@@ -5,11 +5,13 @@
 #include <random>
 
 #include "base/rounding.h"
+#include "base/rounding_sums.h"
 #include "bounds/boxes.h"
 #include "estimate/jacobian_norm.h"
 #include "lipscope/error.h"
 #include "lipscope/evaluate.h"
 #include "lipscope/robustness.h"
+#include "robust/ball_ranges.h"
 #include "robust/logit_ranges.h"
 #include "robust/margin_bounds.h"
 #include "tests/support/graph_maker.h"
@@ -200,6 +202,94 @@ TEST(Certifier, LocalRadiiOnThePlaneAreNearlyExact) {
   }
   EXPECT_GE(cases, 6);
   EXPECT_GE(4 * tight, 3 * cases);
+}
+
+// Products of what varies, so that it is no chain of layers; maxima over windows on request.
+Graph gated_classifier(Rng& rng, bool pool) {
+  GraphMaker m;
+  const ValueId x = m.input({1, 1, 8});
+  ValueId h = m.add("Relu", {m.add("Conv", {x, m.weights(random_tensor(rng, {3, 1, 3}, -1, 1)),
+                                            m.weights(random_tensor(rng, {3}, -1, 1))})});
+  if (pool) {
+    h = m.add("MaxPool", {h},
+              {{"kernel_shape", std::vector<Index>{2}}, {"strides", std::vector<Index>{2}}});
+  }
+  h = m.add("Mul", {h, m.add("Sigmoid", {h})});
+  h = m.add("Flatten", {h});
+  const Index n = m.shape(h)[1];
+  return m.finish(m.add("Gemm", {h, m.weights(random_tensor(rng, {n, 3}, -1, 1)),
+                                 m.weights(random_tensor(rng, {3}, -1, 1))}));
+}
+
+TEST(Certifier, LocalRadiiOfGraphsThatAreNoChain) {
+  Rng rng(41);
+  int by_gradients = 0;
+  for (int net = 0; net < 12; ++net) {
+    const Graph graph = gated_classifier(rng, net % 2 == 0);
+    for (const double p : {1.0, 2.0, 3.0, kInf}) {
+      Certifier certifier(graph, {.norm = Norm(p)});
+      ASSERT_FALSE(certifier.local_obstacle().empty());
+      const std::vector<double> x = random_point(rng, 8, 2);
+      const std::vector<Index> label{class_at(graph, x)};
+      std::vector<Decision> found{decide_one(certifier, x, label[0])};
+      certifier.attack(x, label, found, kNever);
+      certifier.improve(x, found[0], kNever);  // throws where it exceeds the attack
+      const Decision& d = found[0];
+      by_gradients += d.method == "local-gradients" ? 1 : 0;
+      EXPECT_GT(d.radius, 0);
+      for (int t = 0; t < 200; ++t) {
+        std::vector<double> step = random_point(rng, 8);
+        for (double& e : step) e = t % 2 == 0 ? e : std::pow(e, 9);
+        const double size = pnorm_up(step, p);
+        std::vector<double> y = x;
+        for (std::size_t j = 0; j < y.size(); ++j) y[j] += step[j] * d.radius / size * (1 - 1e-9);
+        ASSERT_EQ(class_at(graph, y), d.predicted) << net << " " << p;
+      }
+    }
+  }
+  EXPECT_GT(by_gradients, 24);
+}
+
+TEST(BallRanges, HoldEveryValueOnTheBallAndAreNarrower) {
+  Rng rng(43);
+  for (int net = 0; net < 10; ++net) {
+    const Graph graph = gated_classifier(rng, net % 2 == 0);
+    for (const double p : {1.0, 2.0, 3.0, kInf}) {
+      const BallRanges ranges(graph, Norm(p));
+      const std::vector<double> x = random_point(rng, 8, 2);
+      const auto boxes_at = [&](double radius) {
+        Domain domain;
+        domain.ball = Ball{Tensor::vector(x), radius, Norm(p)};
+        return ValueBoxes(graph, input_boxes(graph, domain));
+      };
+      ValueBoxes ball = boxes_at(0.3), center = boxes_at(0), plain = boxes_at(0.3);
+      ranges.narrow(ball, center, 0.3);
+      double width = 0, plain_width = 0;
+      const ValueId first = graph.nodes()[0].outputs[0];
+      for (std::size_t i = 0; i < ball.at(first).lower.doubles().size(); ++i) {
+        width += ball.at(first).upper.doubles()[i] - ball.at(first).lower.doubles()[i];
+        plain_width += plain.at(first).upper.doubles()[i] - plain.at(first).lower.doubles()[i];
+      }
+      EXPECT_LE(width, (p < 3 ? 0.95 : 1 + 1e-12) * plain_width) << p;
+      for (int t = 0; t < 100; ++t) {
+        std::vector<double> y = random_point(rng, 8);
+        const double size = pnorm_up(y, p);
+        for (std::size_t j = 0; j < y.size(); ++j) y[j] = x[j] + y[j] * 0.3 / size * (1 - 1e-9);
+        ValueBoxes here(graph, [&] {
+          std::vector<Box> boxes;
+          for (const Tensor& tensor : split_inputs(graph, y)) boxes.push_back({tensor, tensor});
+          return boxes;
+        }());
+        for (const Node& node : graph.nodes()) {
+          const Box &seen = here.at(node.outputs[0]), &range = ball.at(node.outputs[0]);
+          for (std::size_t i = 0; i < seen.lower.doubles().size(); ++i) {
+            ASSERT_GE(seen.upper.doubles()[i], range.lower.doubles()[i]);
+            ASSERT_LE(seen.lower.doubles()[i], range.upper.doubles()[i]);
+          }
+        }
+      }
+    }
+  }
 }
 
 TEST(Certifier, ErrorsOfAnotherArithmeticShrinkRadii) {

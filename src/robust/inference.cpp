@@ -184,7 +184,10 @@ void InferenceError::add_step(const Node& node) {
     if (!affine) refuse("no matrix is known");
     if (name == "Gemm") see_factor(1 - k, largest);
     for (auto& row : rows) {
-      for (SparseEntry& entry : row) entry.drift = drift(*step, entry.lower, entry.upper);
+      // A coefficient that comes in pieces is not rounded piece by piece.
+      std::ranges::sort(row, {}, &SparseEntry::column);
+      const bool pieces = std::ranges::adjacent_find(row, {}, &SparseEntry::column) != row.end();
+      for (SparseEntry& entry : row) entry.drift = drift(*step, entry.lower, entry.upper, pieces);
     }
     step->parts.emplace_back(k, std::move(rows));
   }
@@ -231,12 +234,12 @@ double InferenceError::function_error(const Step& step, std::size_t i, Run& run)
   return add_up(moved, add_up(mul_up(2 * kUlps * format_.unit, size), 2 * kUlps * format_.tiny));
 }
 
-double InferenceError::drift(const Step& step, double lower, double upper) const {
+double InferenceError::drift(const Step& step, double lower, double upper, bool piece) const {
   const std::string_view name = step.node->op->name();
   if (step.kind == Step::Kind::kMove || kUnitCoefficients.contains(name)) return 0;
   const bool stored = kStoredCoefficients.contains(name) || (name == "Gemm" && !step.scaled);
   const double nearest = round_to(format_.type, lower);
-  if (stored && lower == upper && std::isfinite(nearest))
+  if (stored && !piece && lower == upper && std::isfinite(nearest))
     return std::fabs(sub_up(std::max(nearest, lower), std::min(nearest, lower)));
   // A quotient by a rounded number is off by up to u / (1 - u).
   const double size = magnitude({lower, upper});

@@ -31,7 +31,8 @@ class InferenceError {
   struct Step;
   struct Run;
   void add_step(const Node& node);
-  [[nodiscard]] double drift(const Step& step, double lower, double upper) const;
+  // How far a coefficient can be off as computed; a piece of one is not rounded by itself.
+  [[nodiscard]] double drift(const Step& step, double lower, double upper, bool piece) const;
   [[nodiscard]] double function_error(const Step& step, std::size_t i, Run& run) const;
   [[nodiscard]] double sum_error(const Step& step, std::size_t i, Run& run) const;
 

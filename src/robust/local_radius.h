@@ -10,6 +10,8 @@
 
 namespace lipscope {
 
+class BallRanges;
+
 // What a proof on a ball of this radius has to exceed, by rival.
 using Needed = std::function<std::vector<double>(double radius)>;
 
@@ -31,6 +33,12 @@ struct LocalAnswer {
 // By linear bounds of the margins on the ball, and on parts of it. `stop` costs tightness only.
 [[nodiscard]] LocalAnswer linear_radius(const LayeredNet& net, const LocalQuestion& question,
                                         const std::function<bool()>& stop);
+
+// For any graph: by ranges of the logits on the ball, and by the gradients of margins there, which
+// give constants of the ball.
+[[nodiscard]] LocalAnswer gradient_radius(const Graph& graph, const BallRanges& ranges,
+                                          const LocalQuestion& question,
+                                          const std::function<bool()>& stop);
 
 // For any graph: by ranges of the margins on the ball, and by their constants there.
 [[nodiscard]] LocalAnswer constant_radius(const Graph& graph, const LocalQuestion& question,

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/rounding_sums.h"
+#include "bounds/derivative_boxes.h"
+#include "linalg/norm_map.h"
+#include "pieces/small.h"
+#include "robust/ball_ranges.h"
+#include "robust/local_radius.h"
+
+namespace lipscope {
+namespace {
+
+// Margins of the winner by ranges of logits and by gradients, on balls around one point.
+class GradientMargins {
+ public:
+  GradientMargins(const Graph& graph, const BallRanges& ranges, const LocalQuestion& question)
+      : graph_(graph),
+        ranges_(ranges),
+        question_(question),
+        logits_(graph.outputs()[0]),
+        classes_(element_count(graph.value(logits_).type.shape)),
+        proved_(at(classes_), question.low),
+        dual_(dual_of(question.norm)) {
+    proved_[at(question.winner)] = kInf;
+    ValueBoxes center = boxes_on(0);
+    const Box& box = center.at(logits_);
+    for (std::size_t j = 0; j < at(classes_); ++j)
+      margin_.push_back(sub_down(box.lower.doubles()[at(question.winner)], box.upper.doubles()[j]));
+  }
+
+  // The least radius proved for a rival, and that rival.
+  [[nodiscard]] double radius() const { return *std::ranges::min_element(proved_); }
+  [[nodiscard]] Index rival() const { return std::ranges::min_element(proved_) - proved_.begin(); }
+  // False when gradients cannot be formed.
+  [[nodiscard]] bool able() const { return able_; }
+
+  // Whether the class stays on the ball; learns from it either way.
+  bool try_ball(double radius, const std::function<bool()>& stop) {
+    Domain domain;
+    domain.ball = ball(radius);
+    DerivativeBoxes derivative(graph_, input_boxes(graph_, domain));
+    ValueBoxes center = boxes_on(0);
+    ranges_.narrow(derivative.values(), center, radius);
+    const Box box = derivative.values().at(logits_);
+    const std::vector<double> needed = question_.needed(radius);
+    std::vector<std::size_t> order(at(classes_));
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(order, {}, [&](std::size_t j) { return proved_[j]; });
+    for (const std::size_t j : order) {
+      if (proved_[j] >= radius) continue;
+      const std::size_t c = at(question_.winner);
+      if (sub_down(box.lower.doubles()[c], box.upper.doubles()[j]) > needed[j]) {
+        proved_[j] = radius;
+        continue;
+      }
+      if (stop()) return false;
+      std::vector<double> row(at(classes_));
+      row[c] = 1;
+      row[j] = -1;
+      const auto gradient = derivative.pull(row, logits_);
+      able_ = able_ && gradient.has_value();
+      if (!gradient) return false;
+      std::vector<double> sizes;
+      for (const Interval& g : *gradient) sizes.push_back(magnitude(g));
+      const double slope = pnorm_up(sizes, dual_), least = sub_down(margin_[j], needed[j]);
+      if (!(least > 0) || !(slope < kInf)) return false;
+      const double here = slope == 0 ? radius : std::min(radius, next_down(div_down(least, slope)));
+      proved_[j] = std::max(proved_[j], here);
+      if (here < radius) return false;
+    }
+    return true;
+  }
+
+ private:
+  // Rounded down, which makes norms larger.
+  static double dual_of(const Norm& norm) {
+    if (norm == Norm::infinity()) return 1;
+    return norm.p() == 1 ? kInf : dual_exponent(norm.p()).lo;
+  }
+  [[nodiscard]] Ball ball(double radius) const {
+    return {Tensor::vector({question_.point.begin(), question_.point.end()}), radius,
+            question_.norm};
+  }
+  [[nodiscard]] ValueBoxes boxes_on(double radius) const {
+    Domain domain;
+    domain.ball = ball(radius);
+    return {graph_, input_boxes(graph_, domain)};
+  }
+
+  const Graph& graph_;
+  const BallRanges& ranges_;
+  const LocalQuestion& question_;
+  ValueId logits_;
+  Index classes_;
+  std::vector<double> margin_;  // at the center, by rival
+  std::vector<double> proved_;  // by rival
+  double dual_;
+  bool able_ = true;
+};
+
+}  // namespace
+
+LocalAnswer gradient_radius(const Graph& graph, const BallRanges& ranges,
+                            const LocalQuestion& question, const std::function<bool()>& stop) {
+  constexpr int kTries = 12;
+  GradientMargins margins(graph, ranges, question);
+  double high = question.high;
+  for (int step = 0; step < kTries && !stop(); ++step) {
+    const double low = margins.radius();
+    if (!(high > 1.03 * low)) break;
+    const double radius = low > 0 ? std::sqrt(low * high) : high / 16;
+    if (!(radius > low && radius < high)) break;
+    if (!margins.try_ball(radius, stop)) high = radius;
+    if (!margins.able()) break;
+  }
+  return {.radius = margins.radius(), .rival = margins.rival()};
+}
+
+}  // namespace lipscope
