@@ -90,7 +90,7 @@ Table method_table(const Json& methods) {
     table.rows.push_back({{text_of(row, "method")},
                           {text_of(row, "side")},
                           number_cell(number(row, "value"), side, text_of(row, "guarantee")),
-                          number_cell(number(row, "seconds")),
+                          seconds_cell(number(row, "seconds")),
                           {skipped.empty() ? text_of(row, "note") : "skipped: " + skipped}});
   }
   return table;
@@ -138,9 +138,10 @@ Report report_on_bound(const Json& document) {
   const Json& query = member(document, "query");
   Report report{
       .title = "Lipschitz bracket",
-      .subtitle = fmt::format("{}{} · ℓ{} → ℓ{} · {}", text_of(member(document, "model"), "file"),
-                              function_of(query), text_of(query, "norm_in"),
-                              text_of(query, "norm_out"), domain_of(query))};
+      .subtitle = fmt::format(
+          "{}{} · {} · {}", text_of(member(document, "model"), "file"), function_of(query),
+          norm_text(text_of(query, "norm_in") + ":" + text_of(query, "norm_out")),
+          domain_of(query))};
   report.facts = {bound_fact("lower bound", member(document, "lower"), Side::kLower),
                   bound_fact("upper bound", member(document, "upper"), Side::kUpper),
                   {"ratio", number_cell(number(document, "ratio"), Side::kUpper).text},
@@ -173,7 +174,7 @@ Report report_on_inspect(const Json& document) {
       if (std::ranges::find(norms, norm) != norms.end()) continue;
       norms.push_back(norm);
       table.columns.push_back("gain " + norm);
-      plot.series.push_back({.name = "ℓ" + norm, .kind = Series::Kind::kDots});
+      plot.series.push_back({.name = norm_text(norm), .kind = Series::Kind::kDots});
     }
   }
   for (const Json& node : member(document, "nodes")) {

@@ -140,12 +140,12 @@ Table class_table_of(const Json& document) {
   Table table{.title = "By class",
               .columns = {"class", "samples", "clean accuracy", "median radius", "median attack"}};
   for (const Json& row : member(document, "classes")) {
+    const bool any = number(row, "count").value_or(0) > 0;
     const double clean = number(row, "clean_accuracy").value_or(0);
     table.rows.push_back(
-        {number_cell(number(row, "class")),
-         number_cell(number(row, "count")),
-         {percent_text(clean), "", clean},
-         number_cell(number(row, "median_radius"), Side::kLower, "proved"),
+        {number_cell(number(row, "class")), number_cell(number(row, "count")),
+         any ? Cell{percent_text(clean), "", clean} : Cell{"–"},
+         number_cell(any ? number(row, "median_radius") : std::nullopt, Side::kLower, "proved"),
          number_cell(number(row, "median_attack_radius"), Side::kUpper, "proved")});
   }
   return table;
@@ -226,8 +226,8 @@ Report report_on_certify(const Json& document) {
   const std::vector<Sample> samples = read_samples(document);
   const std::string norm = text_of(document, "norm");
   Report report{.title = "Certified robustness",
-                .subtitle = fmt::format("{} · ℓ{} · {} samples · {} bounds",
-                                        text_of(member(document, "model"), "file"), norm,
+                .subtitle = fmt::format("{} · {} · {} samples · {} bounds",
+                                        text_of(member(document, "model"), "file"), norm_text(norm),
                                         samples.size(), text_of(document, "scope"))};
   report.facts.push_back(
       {"clean accuracy", percent_text(number(document, "clean_accuracy").value_or(0))});

@@ -19,12 +19,16 @@ std::vector<Block> empirical_plots(const Json& document) {
   const double lambda = std::fabs(number(document, "lambda").value_or(1));
   std::vector<Block> plots;
   for (const std::string& norm : norms) {
-    Plot plot{.title = "Empirical constants, ℓ" + norm,
+    // λ/2 bounds the quotients of every norm to itself; others have a constant of their own.
+    const double whole =
+        number(member(member(document, "global"), norm.c_str()), "value").value_or(lambda / 2);
+    const bool half = std::fabs(whole - lambda / 2) <= 1e-9 * lambda;
+    Plot plot{.title = "Empirical constants, " + norm_text(norm),
               .x_label = "size of the perturbation",
               .y_label = "‖difference of softmax‖ / ‖perturbation‖",
               .log_x = true,
               .series = {{.name = "worst direction"}, {.name = "random directions"}},
-              .rules = {{lambda / 2, fmt::format("λ/2 = {:g}", lambda / 2)}}};
+              .rules = {{whole, fmt::format("{} = {:g}", half ? "λ/2" : "global", whole)}}};
     for (const Json& row : member(document, "empirical")) {
       const auto epsilon = number(row, "epsilon");
       if (text_of(row, "norm") != norm || !epsilon) continue;
@@ -77,7 +81,7 @@ Plot row_histogram(const Json& document, const std::string& norm, double most) {
     bars.y.push_back(counts[k]);
     bars.hints.push_back(fmt::format("{} rows", counts[k]));
   }
-  return {.title = "Local constants of the rows, ℓ" + norm,
+  return {.title = "Local constants of the rows, " + norm_text(norm),
           .x_label = "constant",
           .y_label = "rows",
           .series = {std::move(bars)}};
@@ -95,12 +99,12 @@ Report report_on_softmax(const Json& document) {
   Section local{"Local constants", "The constant of the softmax at each row of logits.", {}};
   for (const auto& [norm, bound] : member(document, "global").items()) {
     const Json& summary = member(member(document, "summary"), norm.c_str());
-    table.rows.push_back({{"ℓ" + norm},
+    table.rows.push_back({{norm_text(norm)},
                           bound_cell(bound, Side::kUpper),
                           number_cell(number(summary, "max"), Side::kUpper, "proved"),
                           number_cell(number(summary, "median"), Side::kUpper, "proved"),
                           number_cell(number(summary, "share_above_0.4"))});
-    report.facts.push_back(bound_fact("global ℓ" + norm, bound, Side::kUpper));
+    report.facts.push_back(bound_fact("global " + norm_text(norm), bound, Side::kUpper));
     if (const Json& rows = member(document, "local"); rows.is_array() && !rows.empty())
       local.blocks.emplace_back(row_histogram(document, norm, number(bound, "value").value_or(0)));
   }

@@ -47,9 +47,9 @@ th[aria-sort=ascending] button::after{content:" ↑"}th[aria-sort=descending] bu
 .gallery img{width:100%;image-rendering:pixelated;border-radius:.35rem;background:#000;display:block;margin-bottom:.3rem}
 footer{margin-top:3rem;color:var(--soft);font-size:.82rem;border-top:1px solid var(--line);padding-top:1rem}
 :root{--good:#2c7a4b;--faint:#f1f3f6}
-@media(prefers-color-scheme:dark){:root{--paper:#14171c;--ink:#e6e9ee;--soft:#9aa3b0;--line:#2d333c;--faint:#1d2229;--s0:#6aa5e8;--s1:#e8935f;--s2:#7cc08d;--s3:#b791d6;--good:#79c795}}
-@media(max-width:40rem){main{padding:1.4rem 1rem 3rem}h1{font-size:1.4rem}.facts{grid-template-columns:repeat(2,1fr)}th,td{padding:.34rem .55rem}svg.plot text{font-size:15px}}
-@media print{:root{--paper:#fff;--ink:#000;--soft:#444;--line:#ccc;--faint:#f5f5f5}.scroll{max-height:none;overflow:visible}.block,figure{break-inside:avoid}}
+@media(prefers-color-scheme:dark){:root{--paper:#14171c;--ink:#e6e9ee;--soft:#9aa3b0;--line:#2d333c;--faint:#1d2229;--s0:#6aa5e8;--s1:#e8935f;--s2:#7cc08d;--s3:#b791d6;--heat:#43658c;--good:#79c795}}
+@media(max-width:40rem){main{padding:1.4rem 1rem 3rem}h1{font-size:1.4rem}.facts{grid-template-columns:repeat(2,1fr)}th,td{padding:.34rem .55rem}table{font-size:.8rem}td:not(.n){white-space:normal;overflow-wrap:anywhere;min-width:4.5rem}svg.plot text{font-size:15px}}
+@media print{:root{--paper:#fff;--ink:#000;--soft:#444;--line:#ccc;--faint:#f5f5f5;--s0:#2f6db5;--s1:#c2622d;--s2:#4b8f5c;--s3:#8a5fa8;--heat:#6491c8;--good:#2c7a4b}thead th{position:static}tr{break-inside:avoid}.scroll{max-height:none;overflow:visible}.block:not(.wide),figure{break-inside:avoid}}
 )";
 
 constexpr const char* kScript = R"(

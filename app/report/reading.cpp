@@ -53,6 +53,18 @@ Fact bound_fact(const std::string& label, const Json& bound, Side side) {
   return {label, cell.text, cell.badge};
 }
 
+Cell seconds_cell(std::optional<double> seconds) {
+  if (!seconds) return {"–", "", std::nullopt};
+  return {fmt::format("{:.3f}", *seconds), "", *seconds};
+}
+
+std::string norm_text(const std::string& norm) {
+  const auto one = [](const std::string& p) { return "ℓ" + (p == "inf" ? std::string("∞") : p); };
+  const std::size_t colon = norm.find(':');
+  if (colon == std::string::npos) return one(norm);
+  return one(norm.substr(0, colon)) + " → " + one(norm.substr(colon + 1));
+}
+
 std::string percent_text(double share) { return fmt::format("{:.2f} %", 100 * share); }
 
 }  // namespace lipscope::app

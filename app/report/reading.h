@@ -27,6 +27,10 @@ enum class Side { kLower, kUpper, kNeither };
 [[nodiscard]] Cell number_cell(std::optional<double> value, Side side = Side::kNeither,
                                const std::string& badge = "");
 [[nodiscard]] Fact bound_fact(const std::string& label, const Json& bound, Side side);
+// Seconds to three digits after the point.
+[[nodiscard]] Cell seconds_cell(std::optional<double> seconds);
+// ℓ2, ℓ∞, ℓ1 → ℓ∞ for "2", "inf", "1:inf".
+[[nodiscard]] std::string norm_text(const std::string& norm);
 [[nodiscard]] std::string percent_text(double share);
 
 [[nodiscard]] Report report_on_bound(const Json& document);

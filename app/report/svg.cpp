@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/rounding.h"
+
 namespace lipscope::app {
 namespace {
 
@@ -234,6 +236,18 @@ std::vector<double> axis_ticks(double low, double high, bool logarithmic, int co
 
 std::string draw(const Plot& plot) { return Canvas(plot).draw(); }
 
+namespace {
+
+// An upper bound in at most six characters, which is what a cell has room for.
+std::string cell_number(double value) {
+  const std::string text = format_up(value, 3);
+  if (text.size() <= 6 || value == 0) return text;
+  const int exponent = static_cast<int>(std::floor(std::log10(std::fabs(value))));
+  return fmt::format("{}e{}", format_up(next_up(value / std::pow(10.0, exponent)), 2), exponent);
+}
+
+}  // namespace
+
 std::string draw(const HeatMap& map) {
   const double cell = std::clamp(
       520.0 / static_cast<double>(std::max<std::size_t>(1, map.columns.size())), 14.0, 46.0);
@@ -266,13 +280,14 @@ std::string draw(const HeatMap& map) {
       const double part = high > low ? (value - low) / (high - low) : 0.5;
       const double x = left + static_cast<double>(j) * cell;
       text += fmt::format(
-          R"(<rect class="cell" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" fill-opacity="{:.3f}"><title>{} {}, {} {}: {:.6g}</title></rect>)",
-          x + 1, y + 1, cell - 2, cell - 2, 0.12 + 0.88 * part, escaped(map.row_label),
-          escaped(map.rows[i]), escaped(map.column_label), escaped(map.columns[j]), value);
+          R"(<rect class="cell" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" fill-opacity="{:.3f}"><title>{} {}, {} {}: {}</title></rect>)",
+          x + 1, y + 1, cell - 2, cell - 2, 0.1 + 0.9 * part, escaped(map.row_label),
+          escaped(map.rows[i]), escaped(map.column_label), escaped(map.columns[j]),
+          format_up(value, 6));
       if (cell >= 36) {
         text += fmt::format(
-            R"(<text class="cell-text{}" x="{:.1f}" y="{:.1f}" text-anchor="middle">{:.3g}</text>)",
-            part > 0.55 ? " on" : "", x + 0.5 * cell, y + 0.5 * cell + 4, value);
+            R"(<text class="cell-text" x="{:.1f}" y="{:.1f}" text-anchor="middle">{}</text>)",
+            x + 0.5 * cell, y + 0.5 * cell + 4, cell_number(value));
       }
     }
   }
@@ -281,7 +296,7 @@ std::string draw(const HeatMap& map) {
 
 std::string svg_style() {
   return ":root{--ink:#1c2330;--soft:#5b6472;--line:#d9dde3;--s0:#2f6db5;--s1:#c2622d;--s2:#4b8f5c;"
-         "--s3:#8a5fa8;--paper:#fff}"
+         "--s3:#8a5fa8;--heat:#6491c8;--paper:#fff}"
          "text{font:12px system-ui,sans-serif;fill:var(--soft)}.label{fill:var(--ink)}"
          ".grid{stroke:var(--line);stroke-width:1}.axis{stroke:var(--soft)}"
          ".line{fill:none;stroke-width:2.2}.bar{fill-opacity:.55}.touch{fill-opacity:0}"
@@ -290,8 +305,7 @@ std::string svg_style() {
          ".dot.s0,.bar.s0,.touch.s0{fill:var(--s0)}.dot.s1,.bar.s1,.touch.s1{fill:var(--s1)}"
          ".dot.s2,.bar.s2,.touch.s2{fill:var(--s2)}.dot.s3,.bar.s3,.touch.s3{fill:var(--s3)}"
          ".rule{stroke:var(--ink);stroke-dasharray:5 4}.rule-label{fill:var(--ink)}"
-         ".cell{fill:var(--s0)}.cell-text{fill:var(--ink);font-size:11px}.cell-text.on{fill:var(--"
-         "paper)}";
+         ".cell{fill:var(--heat)}.cell-text{fill:var(--ink);font-size:11px}";
 }
 
 }  // namespace lipscope::app

@@ -42,6 +42,22 @@ TEST_F(ReportCli, APageHasTheNumbersAndNothingFromElsewhere) {
     EXPECT_NE(page.out.find(word), std::string::npos) << word;
 }
 
+// Upper bounds, rounded up, in what a cell has room for; a class without samples has no accuracy.
+TEST_F(ReportCli, CellsAreShortAndHonest) {
+  Json document = Json::parse(slurp(certify_result(3)));
+  document["norm"] = "inf";
+  document["margins"] = {
+      {{"margin", {0, 1}}, {"upper", {{"value", 14123.4}, {"guarantee", "proved"}}}},
+      {{"margin", {0, 2}}, {"upper", {{"value", 2.5001}, {"guarantee", "proved"}}}},
+      {{"margin", {1, 2}}, {"upper", {{"value", 0.0000123}, {"guarantee", "proved"}}}}};
+  document["classes"] = {{{"class", 0}, {"count", 0}, {"clean_accuracy", 0}, {"median_radius", 0}}};
+  const Outcome page = run("report " + file("cells.json", document.dump()));
+  ASSERT_EQ(page.code, 0) << page.err;
+  for (const std::string text : {">1.5e4<", ">2.51<", ">1.3e-5<", "ℓ∞"})
+    EXPECT_NE(page.out.find(text), std::string::npos) << text;
+  EXPECT_EQ(page.out.find(">0.00 %"), std::string::npos);
+}
+
 TEST_F(ReportCli, TenThousandSamplesFitInTwoMegabytes) {
   const Outcome page = run("report " + certify_result(10'000));
   EXPECT_EQ(page.code, 0);
