@@ -55,11 +55,12 @@ using SparseRows = std::vector<std::vector<SparseEntry>>;
 const std::set<std::string_view> kUnitCoefficients = {"Add", "Sub", "Sum", "Concat"};
 const std::set<std::string_view> kStoredCoefficients = {"MatMul", "Conv", "Mul"};
 
-// Roundings of results besides those of the sum: scaling, the sum's own format, the bias; one more
-// for what they do to each other.
-double extra_roundings(std::string_view name) {
-  if (name == "Gemm") return 5;
-  return name == "Conv" || kMeans.contains(name) ? 4 : 2;
+// Roundings of results besides those of the sum: into the format, scaling, the bias; one more for
+// what they do to each other.
+double extra_roundings(std::string_view name, bool scaled) {
+  if (kMeans.contains(name)) return 4;
+  if (name == "Conv" || name == "Gemm") return scaled ? 5 : 3;
+  return 2;
 }
 
 double largest_entry(const Box& box) {
@@ -78,9 +79,10 @@ struct InferenceError::Step {
   // For sums: by input that varies, and the absolute values at 0.
   std::vector<std::pair<std::size_t, SparseRows>> parts = {};
   std::vector<double> constant = {};
-  double factor = 1;    // of Gemm: what multiplies stored numbers, at most; at least 1
-  double shrink = 1;    // how much larger sums are before it, at most; at least 1
-  bool scaled = false;  // such a factor is there
+  std::vector<bool> overflows = {};  // a coefficient is beyond the format
+  double factor = 1;                 // of Gemm: what multiplies stored numbers, at most; at least 1
+  double shrink = 1;                 // how much larger sums are before it, at most; at least 1
+  bool scaled = false;               // such a factor is there
   std::optional<BatchNormRounding> batch_norm = {};
 };
 
@@ -168,6 +170,7 @@ void InferenceError::add_step(const Node& node) {
         largest > 0 ? std::max(step->shrink, mul_up(slack, div_up(from, largest))) : kInf;
   };
   if (name == "Gemm" && node.inputs.size() > 2) see_factor(2, largest_entry(offset));
+  step->overflows.assign(outputs, false);
   Index varying = 0;
   for (std::size_t k = 0; k < node.inputs.size(); ++k) {
     if (graph_.value(node.inputs[k]).constant) continue;
@@ -183,7 +186,12 @@ void InferenceError::add_step(const Node& node) {
                         });
     if (!affine) refuse("no matrix is known");
     if (name == "Gemm") see_factor(1 - k, largest);
-    for (auto& row : rows) {
+    for (std::size_t i = 0; i < outputs; ++i) {
+      auto& row = rows[i];
+      const auto beyond = [&](const SparseEntry& entry) {
+        return !(mul_up(magnitude({entry.lower, entry.upper}), step->shrink) < format_.most);
+      };
+      if (step->kind != Kind::kMove && std::ranges::any_of(row, beyond)) step->overflows[i] = true;
       // A coefficient that comes in pieces is not rounded piece by piece.
       std::ranges::sort(row, {}, &SparseEntry::column);
       const bool pieces = std::ranges::adjacent_find(row, {}, &SparseEntry::column) != row.end();
@@ -247,34 +255,39 @@ double InferenceError::drift(const Step& step, double lower, double upper, bool 
 }
 
 double InferenceError::sum_error(const Step& step, std::size_t i, Run& run) const {
-  constexpr double kSlack = 1 + 0x1p-20;  // of sums of positive numbers
+  constexpr double kSlack = 1 + 0x1p-20;  // of sums and products of positive numbers
+  const double tiny = step.factor * format_.tiny;
+  if (step.overflows[i]) return kInf;
   double moved = 0, drifted = 0, products = 0, plain = 0;
   SumTerms terms;
   std::size_t count = 0;
   for (const auto& [k, rows] : step.parts) {
     const ValueId in = step.node->inputs[k];
     const Box& box = run.boxes.at(in);
+    const auto low = box.lower.doubles(), high = box.upper.doubles();
+    const std::vector<double>& errors = run.error[in.index];
+    terms.sizes.reserve(terms.sizes.size() + rows[i].size() + 1);
+    count += rows[i].size();
     for (const SparseEntry& entry : rows[i]) {
       const std::size_t j = lipscope::at(entry.column);
-      const double before = run.error[in.index][j], most = run.size(in, j) + before;
-      const double size = magnitude({entry.lower, entry.upper});
-      if (step.kind != Step::Kind::kMove && !(mul_up(size, step.shrink) < format_.most))
-        return kInf;
-      ++count;
+      const double before = errors[j], most = std::max(-low[j], high[j]) + before;
       if (most == 0) continue;  // a product of zero is zero
+      const double size = std::max(-entry.lower, entry.upper);
       const double product = (size + entry.drift) * most;
-      const double rounding = sums_.unit * product + step.factor * format_.tiny;
+      const double rounding = sums_.unit * product + tiny;
       moved += size * before;
       drifted += entry.drift * most;
       products += rounding;
       plain += most;
       // What the sign of the real term leaves of it, and the rest on either side.
-      const Interval term = Interval{entry.lower, entry.upper} *
-                            Interval{box.lower.doubles()[j], box.upper.doubles()[j]};
       const double rest = size * before + entry.drift * most + rounding;
-      terms.plus += std::max(0.0, term.hi) + rest;
-      terms.minus += std::max(0.0, -term.lo) + rest;
-      terms.sizes.push_back(mul_up(product + rounding, kSlack));
+      terms.plus += std::max({0.0, entry.lower * low[j], entry.lower * high[j],
+                              entry.upper * low[j], entry.upper * high[j]}) +
+                    rest;
+      terms.minus += std::max({0.0, -entry.lower * low[j], -entry.lower * high[j],
+                               -entry.upper * low[j], -entry.upper * high[j]}) +
+                     rest;
+      terms.sizes.push_back((product + rounding) * kSlack);
     }
   }
   moved = add_up(mul_up(moved, kSlack), 0x1p-1000);
@@ -292,7 +305,7 @@ double InferenceError::sum_error(const Step& step, std::size_t i, Run& run) cons
   const double largest = step.kind == Step::Kind::kMean ? std::max(partial, 2 * plain) : partial;
   if (!(mul_up(mul_up(2, largest), step.shrink) < format_.most)) return kInf;
   const double results =
-      mul_up(mul_up(extra_roundings(step.node->op->name()), format_.unit), partial);
+      mul_up(mul_up(extra_roundings(step.node->op->name(), step.scaled), format_.unit), partial);
   const double underflow =
       mul_up(mul_up(2 * (static_cast<double>(count) + 4), step.factor), format_.tiny);
   const double constants = add_up(mul_up(add_up(drifted, products), kSlack), constant_drift);
