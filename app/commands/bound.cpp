@@ -107,7 +107,10 @@ Json witness_json(const Answer& answer) {
   std::vector<double> direction;
   for (std::size_t i = 0; i < answer.witness->x.size(); ++i)
     direction.push_back(answer.witness->y[i] - answer.witness->x[i]);
-  return {{"x", answer.witness->x}, {"direction", direction}, {"y", answer.witness->y}};
+  return {{"x", answer.witness->x},
+          {"direction", direction},
+          {"y", answer.witness->y},
+          {"quotient", answer.witnessed->value}};
 }
 
 Json bound_document(const BoundFindings& found) {

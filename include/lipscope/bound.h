@@ -147,7 +147,8 @@ struct MethodReport {
 struct Answer {
   Bracket bracket;
   Outcome outcome = Outcome::kFinished;
-  std::optional<Witness> witness;  // of the best proved lower bound
+  std::optional<Witness> witness;  // the pair with the best proved quotient, and what it proves:
+  std::optional<Bound> witnessed;  // less than the lower bound where that one has no witness
   std::vector<GainClaim> gains;    // of the best proved upper bound,
   std::vector<ChainProof> chains;  // its multipliers, or
   std::string computed;            // the name under which the checker computes it, or

@@ -6,13 +6,16 @@
 #include <numeric>
 
 #include "attention/interval_matrix.h"
-#include "bounds/derivative_boxes.h"
+#include "bounds/near_point.h"
 #include "linalg/definite.h"
 #include "linalg/operator_norm.h"
 #include "lipscope/evaluate.h"
 
 namespace lipscope {
 namespace {
+
+constexpr double kClose = 1e-9;      // a proved value this near the plain one is good enough
+constexpr double kCloseShare = 0.1;  // of the effort: what a closer one may cost
 
 // Products with the Jacobian of output 0 in plain arithmetic.
 class PlainJacobian {
@@ -132,14 +135,18 @@ LocalNorm local_norm(const Graph& graph, std::span<const Tensor> given,
 
   const std::vector<Box> boxes = point_boxes(inputs);
   DerivativeBoxes derivative(graph, boxes);
-  if (derivative.work(out) <= effort.proof && !stopped) {
-    if (const auto row = derivative.push(norm.direction, out); row && length > 0) {
+  if (derivative.work(out) <= effort.proof && !stopped && length > 0) {
+    const auto proved_by = [&](const std::optional<DerivativeBoxes::Row>& row) {
       std::vector<Interval> parts;
-      for (const Index r : rows) parts.push_back((*row)[static_cast<std::size_t>(r)]);
-      const double proved = div_down(length_down(parts), length);
-      // Where intervals have grown too wide the plain value says more.
-      if (proved >= 0.5 * seen) norm.lower = Bound{proved, Guarantee::kProved, "attention-17"};
-    }
+      for (const Index r : rows)
+        parts.push_back(row ? (*row)[static_cast<std::size_t>(r)] : kEntire);
+      return div_down(length_down(parts), length);
+    };
+    double proved = proved_by(derivative.push(norm.direction, out));
+    if (proved < seen * (1 - kClose) && derivative.work(out) <= kCloseShare * effort.proof)
+      proved = std::max(proved, proved_by(NearPoint(graph, boxes).push(norm.direction, out)));
+    // Where intervals have grown too wide the plain value says more.
+    if (proved >= 0.5 * seen) norm.lower = Bound{proved, Guarantee::kProved, "attention-17"};
   }
   if (const auto proved = box_norm_up(graph, boxes, wanted, effort);
       proved && *proved <= 2 * std::max(seen, kMinSubnormal)) {

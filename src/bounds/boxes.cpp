@@ -71,9 +71,12 @@ const Box& ValueBoxes::at(ValueId id) {
   return boxes_[id.index];
 }
 
-void ValueBoxes::narrow(ValueId id, Box box) {
+void ValueBoxes::shrink(ValueId id, std::span<const Interval> entries) {
   static_cast<void>(at(id));
-  boxes_[id.index] = std::move(box);
+  Box& box = boxes_[id.index];
+  const auto low = box.lower.doubles(), high = box.upper.doubles();
+  LIPSCOPE_CHECK(low.size() == entries.size());
+  for (std::size_t i = 0; i < entries.size(); ++i) low[i] = entries[i].lo, high[i] = entries[i].hi;
 }
 
 void ValueBoxes::propagate(const Node& node) {

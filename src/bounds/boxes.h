@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/interval.h"
 #include "lipscope/bound.h"
 
 namespace lipscope {
@@ -20,8 +21,9 @@ class ValueBoxes {
  public:
   ValueBoxes(const Graph& graph, std::span<const Box> inputs);
   [[nodiscard]] const Box& at(ValueId id);
-  // What is known better from elsewhere; values found after this one use it.
-  void narrow(ValueId id, Box box);
+  // What is known of a value otherwise: entries that lie in its box and hold it, too. Values found
+  // after this one use it.
+  void shrink(ValueId id, std::span<const Interval> entries);
   [[nodiscard]] const Graph& graph() const { return graph_; }
 
  private:

@@ -35,8 +35,8 @@ std::optional<DerivativeBoxes::Row> times_slopes(const Elementwise& curve, const
   return row;
 }
 
-// A matrix told entry by entry times a row: sums in plain arithmetic, and what roundings and radii
-// can make of them [rounding-9].
+// A matrix told entry by entry times a row: sums of the middles in twice the precision, and what
+// roundings and radii can make of them [attention-20].
 class MatrixTimesRow {
  public:
   MatrixTimesRow(const DerivativeBoxes::Row& row, Index size)
@@ -58,8 +58,10 @@ class MatrixTimesRow {
     sum.copied = sum.terms == 0 && r == 0 && std::fabs(w) == 1 ? from + 1 : 0;
     sum.sign = w;
     ++sum.terms;
-    sum.value += w * v;
-    sum.size += std::fabs(w * v);
+    const double term = w * v, value = sum.value + term, was = value - term;
+    sum.rest += ((sum.value - was) + (term - (value - was))) + std::fma(w, v, -term);
+    sum.value = value;
+    sum.size += std::fabs(term);
     sum.spread += std::fabs(w) * s + r * (std::fabs(v) + s);
   }
 
@@ -73,16 +75,19 @@ class MatrixTimesRow {
         continue;
       }
       const double lost = mul_up(static_cast<double>(4 * sum.terms + 4), kMinSubnormal);
-      const double off = add_up(
-          mul_up(add_up(mul_up(gamma_up(sum.terms + 2), sum.size), sum.spread), kSlack), lost);
-      const bool known = std::isfinite(sum.value) && std::isfinite(off);
-      out[i] += known ? Interval{sub_down(sum.value, off), add_up(sum.value, off)} : kEntire;
+      const double rounded = mul_up(gamma_up(3 * sum.terms), gamma_up(sum.terms + 2));
+      const double off =
+          add_up(mul_up(add_up(mul_up(rounded, sum.size), sum.spread), kSlack), lost);
+      const bool known = std::isfinite(sum.value + sum.rest) && std::isfinite(off);
+      out[i] += known ? Interval{sub_down(add_down(sum.value, sum.rest), off),
+                                 add_up(add_up(sum.value, sum.rest), off)}
+                      : kEntire;
     }
   }
 
  private:
   struct Sum {
-    double value = 0, size = 0, spread = 0, sign = 1;
+    double value = 0, rest = 0, size = 0, spread = 0, sign = 1;
     std::size_t terms = 0;
     Index copied = 0;  // the only term is plus or minus this entry, counted from 1
   };
@@ -181,7 +186,7 @@ std::vector<Box> DerivativeBoxes::boxes_of(const Node& node) {
   return boxes;
 }
 
-bool DerivativeBoxes::push_node(const Node& node, Rows& rows) {
+bool DerivativeBoxes::push_node(const Node& node, Rows& rows, bool careful) {
   if (std::ranges::none_of(node.inputs, [&](ValueId id) { return rows.contains(id.index); }))
     return true;
   const std::vector<Box> boxes = boxes_of(node);
@@ -203,18 +208,19 @@ bool DerivativeBoxes::push_node(const Node& node, Rows& rows) {
         add_to(row, part);
         continue;
       }
-      if (const Multilinear* form = as_multilinear(*node.op)) {
-        const auto part = times_multilinear(*form, boxes, k, moved->second, false);
-        if (!part) return false;
-        add_to(row, *part);
-        continue;
+      const Multilinear* form = as_multilinear(*node.op);
+      if (form == nullptr || careful) {
+        const MatrixQuery query{boxes, static_cast<Index>(k), static_cast<Index>(o)};
+        MatrixTimesRow times(moved->second, std::ssize(row));
+        const bool known = node.op->matrix(
+            query, [&](Index i, Index j, double lo, double hi) { times.add(i, j, lo, hi); });
+        if (known) times.add_to(row);
+        if (known) continue;
       }
-      const MatrixQuery query{boxes, static_cast<Index>(k), static_cast<Index>(o)};
-      MatrixTimesRow times(moved->second, std::ssize(row));
-      const bool known = node.op->matrix(
-          query, [&](Index i, Index j, double lo, double hi) { times.add(i, j, lo, hi); });
-      if (!known) return false;
-      times.add_to(row);
+      if (form == nullptr) return false;
+      const auto part = times_multilinear(*form, boxes, k, moved->second, false);
+      if (!part) return false;
+      add_to(row, *part);
     }
     rows[node.outputs[o].index] = std::move(row);
   }
@@ -321,22 +327,6 @@ std::optional<std::vector<DerivativeBoxes::Row>> DerivativeBoxes::pull_rows(
     found[0].insert(found[0].end(), part.begin(), part.end());
   }
   return found;
-}
-
-std::optional<double> proved_stretch(const Graph& graph, const NormPair& norms,
-                                     std::span<const double> at,
-                                     std::span<const double> direction) {
-  std::vector<Box> boxes;
-  for (const Tensor& tensor : split_inputs(graph, at)) boxes.push_back({tensor, tensor});
-  const auto moved = DerivativeBoxes(graph, boxes).push(direction, graph.outputs()[0]);
-  if (!moved) return std::nullopt;
-  std::vector<double> least;
-  for (const Interval& entry : *moved) {
-    const double size = mignitude(entry);
-    least.push_back(std::isfinite(size) ? size : 0);
-  }
-  const double length = pnorm_up(direction, norms.in.p());
-  return length > 0 ? div_down(pnorm_down(least, norms.out.p()), length) : 0;
 }
 
 }  // namespace lipscope

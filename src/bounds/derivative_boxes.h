@@ -18,6 +18,7 @@ namespace lipscope {
 class DerivativeBoxes {
  public:
   using Row = std::vector<Interval>;
+  using Rows = std::map<std::uint32_t, Row>;  // by value; none: zero
 
   DerivativeBoxes(const Graph& graph, std::span<const Box> inputs);
 
@@ -35,27 +36,23 @@ class DerivativeBoxes {
   [[nodiscard]] std::optional<std::vector<Row>> pull_rows(std::span<const double> weights,
                                                           ValueId output,
                                                           std::span<const ValueId> taps);
+  // One step of push(): from the rows of a node's inputs to those of its outputs. `careful`: entry
+  // by entry in twice the precision where an operator has a matrix, not at the speed of products.
+  bool push_node(const Node& node, Rows& rows, bool careful = false);
+  // By value: whether the output depends on it.
+  [[nodiscard]] std::vector<bool> reached(ValueId output) const;
   // Finds the boxes of all values up to the output.
   void prepare(ValueId output) { static_cast<void>(values_.at(output)); }
 
   [[nodiscard]] ValueBoxes& values() { return values_; }
 
  private:
-  using Rows = std::map<std::uint32_t, Row>;  // by value; none: zero
-
-  [[nodiscard]] std::vector<bool> reached(ValueId output) const;
   [[nodiscard]] std::vector<Box> boxes_of(const Node& node);
-  bool push_node(const Node& node, Rows& rows);
   bool pull_node(const Node& node, Rows& rows);
 
   const Graph& graph_;
   ValueBoxes values_;
   std::vector<bool> moves_;
 };
-
-// |J v| / |v| at a point, from below, in any norms. Nothing when an operator does not tell.
-[[nodiscard]] std::optional<double> proved_stretch(const Graph& graph, const NormPair& norms,
-                                                   std::span<const double> at,
-                                                   std::span<const double> direction);
 
 }  // namespace lipscope

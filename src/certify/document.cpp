@@ -197,15 +197,15 @@ std::string write_certificate(const Statement& statement, const Answer& answer) 
     }
     proof.push_back({{"kind", "composition"}, {"gains", std::move(gains)}});
   }
-  const bool witnessed = lower && answer.witness;
-  if (witnessed)
+  if (answer.witness)
     proof.push_back({{"kind", "quotient"}, {"x", answer.witness->x}, {"y", answer.witness->y}});
-  Json document{
-      {"schema", "lipscope.certificate/1"},
-      {"model", {{"sha256", statement.model_sha256}}},
-      {"query", statement_to_json(statement)},
-      {"claim", {{"lower", witnessed ? bound(*lower) : Json(nullptr)}, {"upper", bound(*upper)}}},
-      {"proof", std::move(proof)}};
+  Json document{{"schema", "lipscope.certificate/1"},
+                {"model", {{"sha256", statement.model_sha256}}},
+                {"query", statement_to_json(statement)},
+                {"claim",
+                 {{"lower", answer.witness ? bound(*answer.witnessed) : Json(nullptr)},
+                  {"upper", bound(*upper)}}},
+                {"proof", std::move(proof)}};
   document["sha256"] = certificate_digest(document);
   return to_text(document) + "\n";
 }

@@ -207,9 +207,19 @@ TEST(Point, OneSidedDerivativesAtAKinkAreNotBelieved) {
   EXPECT_NEAR(lower(answer, Guarantee::kEstimate), 1, 1e-9);
 }
 
-TEST(Point, OnlyWhereTheDomainIsOnePoint) {
+TEST(Point, CentreOfABall) {
   const Answer answer = jacobian_ascend(affine(), "2", ball({1, 2}, 0.1), 5, "point");
-  ASSERT_EQ(lower(answer, Guarantee::kEstimate), 0);
+  EXPECT_NEAR(lower(answer), std::sqrt(45.0), 1e-9);
+  EXPECT_LE(lower(answer), std::sqrt(45.0) + 1e-14);
+  // On the edge of a box the direction may lead out of it.
+  Domain edge = ball({1, 2}, 0.1);
+  edge.box = Box{Tensor::vector({1, 0}), Tensor::vector({5, 5})};
+  EXPECT_EQ(lower(jacobian_ascend(affine(), "2", edge, 5, "point")), 0);
+  edge.box = Box{Tensor::vector({0, 0}), Tensor::vector({5, 5})};
+  EXPECT_NEAR(lower(jacobian_ascend(affine(), "2", edge, 5, "point")), std::sqrt(45.0), 1e-9);
+  // |x| at its kink: either derivative may be meant.
+  const Answer kink = jacobian_ascend(unary("Abs"), "2", ball({0}, 0.1), 5, "point");
+  EXPECT_EQ(lower(kink, Guarantee::kEstimate), 0);
   const Answer other = jacobian_ascend(affine(), "2", ball({1, 2}, 0), 5);
   EXPECT_EQ(lower(other), 0);
 }

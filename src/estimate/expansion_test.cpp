@@ -106,6 +106,26 @@ TEST(Expansion, Transformers) {
   }
 }
 
+// A ball holds its centre; quotients of short pairs are lost in rounding, the derivative is not.
+TEST(Expansion, LowerBoundsOfBallsAreThoseOfTheCentreAtLeast) {
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    const Graph graph = transformer(seed, "Relu");
+    Rng rng(seed);
+    const std::vector<double> centre = some_point(rng, graph);
+    Query query{&graph, parse_norms("2"), ball_around(centre, 0)};
+    const auto lower = [&](std::vector<std::string> methods) {
+      const Answer answer = find_bracket(query, {.methods = std::move(methods)}, {});
+      return answer.bracket.lower(Guarantee::kProved)->value;
+    };
+    const double at_centre = lower({"point"});
+    EXPECT_NEAR(at_centre, upper_of(graph, query.domain), 1e-9);
+    query.domain.ball->radius = 1e-9;
+    const double on_ball = lower({"point", "jacobian-ascent"});
+    EXPECT_GE(on_ball, at_centre * (1 - 1e-9));
+    EXPECT_LE(on_ball, upper_of(graph, query.domain));
+  }
+}
+
 TEST(Expansion, Networks) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     Rng rng(seed);
@@ -185,6 +205,19 @@ TEST(Expansion, CertificatesAreCheckedByComputingAnew) {
                                               .domain = query.domain},
                                              answer);
   EXPECT_TRUE(check_certificate(model, text).valid) << check_certificate(model, text).reason;
+  // What has no witness is not claimed, what has one is.
+  const Answer both =
+      find_bracket(query, {.methods = {"expansion", "point", "jacobian-ascent"}}, {});
+  ASSERT_TRUE(both.witness && both.witnessed);
+  EXPECT_LE(both.witnessed->value, both.bracket.lower(Guarantee::kProved)->value);
+  const std::string with_lower = write_certificate({.model_sha256 = model.sha256(),
+                                                    .selection = {},
+                                                    .from = "",
+                                                    .norms = query.norms,
+                                                    .domain = query.domain},
+                                                   both);
+  EXPECT_TRUE(check_certificate(model, with_lower).valid);
+  EXPECT_EQ(Json::parse(with_lower)["claim"]["lower"]["value"], both.witnessed->value);
   Json lowered = Json::parse(text);
   lowered["claim"]["upper"]["value"] = upper->value * 0.999;
   lowered["sha256"] = certificate_digest(lowered);

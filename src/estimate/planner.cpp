@@ -167,9 +167,11 @@ class Plan {
     Bracket& bracket = answer_.bracket;
     const bool proved = bound.guarantee == Guarantee::kProved;
     if (lower) {
-      const auto held = bracket.lower(Guarantee::kProved);
-      if (proved && (!held || bound.value > held->value))
+      const std::optional<Bound>& held = answer_.witnessed;
+      if (proved && evidence.witness && (!held || bound.value > held->value)) {
         answer_.witness = std::move(evidence.witness);
+        answer_.witnessed = bound;
+      }
       bracket.add_lower(bound);
       return;
     }

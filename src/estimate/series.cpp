@@ -44,8 +44,8 @@ std::vector<RadiusAnswer> find_series(const Query& query, std::span<const double
     RadiusAnswer found{radii[i], find_bracket(at_radius, share, warm), {}};
     if (budget.methods.empty()) add_quick_upper(at_radius, warm, found.answer);
     found.bracket = found.answer.bracket;
-    if (const auto lower = found.bracket.lower(Guarantee::kProved); lower && found.answer.witness)
-      warm.hints = {{*found.answer.witness, lower->method}};
+    if (found.answer.witness)
+      warm.hints = {{*found.answer.witness, found.answer.witnessed->method}};
     series.push_back(std::move(found));
   }
   // A lower bound without a witness, such as that of a single point, holds for larger balls, too.

@@ -55,13 +55,14 @@ void BallRanges::narrow(ValueBoxes& ball, ValueBoxes& center, double radius) con
     reach[out.index] = std::isnan(whole) ? kInf : whole;
     if (!(entry < kInf) || gains_[n].empty()) continue;
     const Box& middle = center.at(out);
-    Box box = ball.at(out);
-    const auto low = box.lower.doubles(), high = box.upper.doubles();
-    for (std::size_t i = 0; i < low.size(); ++i) {
-      low[i] = std::max(low[i], sub_down(middle.lower.doubles()[i], entry));
-      high[i] = std::min(high[i], add_up(middle.upper.doubles()[i], entry));
+    const Box& box = ball.at(out);
+    std::vector<Interval> less;
+    for (std::size_t i = 0; i < middle.lower.doubles().size(); ++i) {
+      less.push_back(
+          {std::max(box.lower.doubles()[i], sub_down(middle.lower.doubles()[i], entry)),
+           std::min(box.upper.doubles()[i], add_up(middle.upper.doubles()[i], entry))});
     }
-    ball.narrow(out, std::move(box));
+    ball.shrink(out, less);
   }
 }
 

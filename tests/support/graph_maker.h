@@ -33,6 +33,15 @@ class GraphMaker {
     return add_node(builder_, op, inputs, op + std::to_string(++count_), std::move(attributes),
                     opset);
   }
+  // An operator with several outputs.
+  std::vector<ValueId> add_many(const std::string& op, ValueId input, std::size_t outputs,
+                                Attributes attributes = {}) {
+    const Value& value = builder_.value(input);
+    const Imported made = find_op_kind(op)->import(
+        OnnxNode(op, 13, std::move(attributes), {NodeInput{value.type, value.constant.get()}},
+                 std::vector<bool>(outputs, true)));
+    return builder_.add(made.op, {input}, op + std::to_string(++count_), {});
+  }
   const Shape& shape(ValueId id) const { return builder_.value(id).type.shape; }
   Graph finish(ValueId output) { return builder_.finish({output}); }
 
