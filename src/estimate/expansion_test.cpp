@@ -7,11 +7,13 @@
 #include <nlohmann/json.hpp>
 
 #include "attention/attention_graphs_for_test.h"
+#include "attention/find.h"
 #include "base/json.h"
 #include "certify/document.h"
 #include "estimate/chain_for_test.h"
 #include "lipscope/certificate.h"
 #include "lipscope/select.h"
+#include "passes/pass.h"
 #include "tests/support/model_writer.h"
 
 namespace lipscope {
@@ -106,6 +108,52 @@ TEST(Expansion, Transformers) {
   }
 }
 
+// Blocks as exporters spell them: RMSNorm as powers, means and roots, SiLU as a product.
+Graph rms_transformer(unsigned seed, bool reciprocal) {
+  Rng rng(seed);
+  GraphMaker m;
+  const auto weights = [&](Shape shape) {
+    return m.weights(random_tensor(rng, std::move(shape), -0.7, 0.7));
+  };
+  const auto norm = [&](ValueId x) {
+    const ValueId squares = m.add("Pow", {x, m.weights({}, {2})});
+    const ValueId mean = m.add("ReduceMean", {squares}, {{"axes", std::vector<Index>{-1}}});
+    const ValueId root = m.add("Sqrt", {m.add("Add", {mean, m.weights({}, {1e-3})})});
+    const ValueId z =
+        reciprocal ? m.add("Mul", {x, m.add("Reciprocal", {root})}) : m.add("Div", {x, root});
+    return m.add("Mul", {z, m.weights(random_tensor(rng, {4}, 0.5, 1.5))});
+  };
+  const ValueId x = m.input({1, 3, 4});
+  const ValueId t = norm(x);
+  const ValueId q = m.add("MatMul", {t, weights({4, 4})}),
+                k = m.add("MatMul", {t, weights({4, 4})});
+  const ValueId kt = m.add("Transpose", {k}, {{"perm", std::vector<Index>{0, 2, 1}}});
+  const ValueId p = m.add("Softmax", {m.add("MatMul", {q, kt})}, {{"axis", Index{2}}});
+  const ValueId mixed = m.add("MatMul", {p, m.add("MatMul", {t, weights({4, 4})})});
+  const ValueId y = m.add("Add", {x, mixed});
+  const ValueId hidden = m.add("MatMul", {norm(y), weights({4, 6})});
+  const ValueId silu = m.add("Mul", {hidden, m.add("Sigmoid", {hidden})});
+  return run_passes(m.finish(m.add("Add", {y, m.add("MatMul", {silu, weights({6, 4})})})));
+}
+
+TEST(Expansion, RmsNormAndSilu) {
+  for (unsigned seed = 0; seed < 8; ++seed) {
+    const Graph graph = rms_transformer(seed, seed % 2 == 0);
+    const auto blocks = find_attention(graph);
+    ASSERT_EQ(blocks.size(), 1U);
+    EXPECT_EQ(blocks[0].kind, AttentionKind::kSelf);
+    EXPECT_EQ(blocks[0].norm, "RMSNormalization");
+    EXPECT_EQ(blocks[0].mlp, "Silu");
+    EXPECT_TRUE(blocks[0].residual);
+    expect_upper_bound(graph, seed);
+    Rng rng(seed);
+    const Query query{&graph, parse_norms("2"), ball_around(some_point(rng, graph), 1e-3)};
+    const Answer answer = find_bracket(query, {.methods = {"expansion", "point"}}, {});
+    ASSERT_TRUE(answer.bracket.ratio());
+    EXPECT_LE(*answer.bracket.ratio(), 1.5);
+  }
+}
+
 // A ball holds its centre; quotients of short pairs are lost in rounding, the derivative is not.
 TEST(Expansion, LowerBoundsOfBallsAreThoseOfTheCentreAtLeast) {
   for (unsigned seed = 0; seed < 4; ++seed) {
@@ -114,7 +162,8 @@ TEST(Expansion, LowerBoundsOfBallsAreThoseOfTheCentreAtLeast) {
     const std::vector<double> centre = some_point(rng, graph);
     Query query{&graph, parse_norms("2"), ball_around(centre, 0)};
     const auto lower = [&](std::vector<std::string> methods) {
-      const Answer answer = find_bracket(query, {.methods = std::move(methods)}, {});
+      const Answer answer = find_bracket(
+          query, {.time = std::chrono::duration<double>(0.5), .methods = std::move(methods)}, {});
       return answer.bracket.lower(Guarantee::kProved)->value;
     };
     const double at_centre = lower({"point"});

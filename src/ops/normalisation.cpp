@@ -25,6 +25,7 @@ struct Standardisation {
   Index rows = 1, length = 1;  // of one sample
   double epsilon = 0;
   bool epsilon_outside = false;  // deviation + epsilon instead of sqrt(variance + epsilon)
+  bool centred = true;           // else the mean stays, and squares replace the variance
   bool scale = false, bias = false;
   // Entry i of a sample takes entry (i / inner) % channels of scale and bias.
   Index inner = 1, channels = 1;
@@ -79,7 +80,8 @@ class StandardiseOp final : public Op, public BoxProduct {
 
   // With z the standardised row and n its length, the Jacobian of z is the symmetric matrix
   //   r (I - 1 1'/n) - q z z'/n,
-  // where r is the inverse deviation and q = r (epsilon inside the root) or 1/deviation (outside).
+  // where r is the inverse deviation and q = r (epsilon inside the root) or 1/deviation (outside);
+  // r I - q z z'/n for rows that are not centred.
   void jvp(const JvpArgs& args) const override {
     const ConstView dx = args.tangent_in[0];
     const ConstView d_scale = s_.scale ? args.tangent_in[1] : ConstView{};
@@ -92,7 +94,7 @@ class StandardiseOp final : public Op, public BoxProduct {
       if (dx) {
         const double* v = dx.sample<double>(b);
         each(row, [&](Index, Index p) { mean += v[p], along += z(m, x, p) * v[p]; });
-        mean /= length(), along /= length();
+        mean = s_.centred ? mean / length() : 0, along /= length();
       }
       if (double* y = out(args.tangent_out[0], b); y != nullptr) {
         each(row, [&](Index i, Index p) {
@@ -139,7 +141,7 @@ class StandardiseOp final : public Op, public BoxProduct {
           if (g_bias != nullptr) g_bias[c] += v[p];
         });
         if (gx == nullptr) continue;
-        mean /= length(), along /= length();
+        mean = s_.centred ? mean / length() : 0, along /= length();
         each(row, [&](Index i, Index p) {
           const double h = scale != nullptr ? scale[channel(i)] * v[p] : v[p];
           gx[p] += m.inverse * (h - mean) - m.pull * z(m, x, p) * along;
@@ -165,7 +167,7 @@ class StandardiseOp final : public Op, public BoxProduct {
       });
       if (!s_.statistics) return;
       mean.set(row, mean_range(group));
-      inverse.set(row, 1 / divisor().range(variance_range(group)));
+      inverse.set(row, 1 / divisor().range(divisor().spread(group)));
     });
     std::vector<Box> boxes;
     boxes.push_back(std::move(y).finish());
@@ -188,7 +190,7 @@ class StandardiseOp final : public Op, public BoxProduct {
         each(row,
              [&](Index i, Index) { weight = std::max(weight, magnitude((*scale)[channel(i)])); });
       }
-      const double here = divisor().range(variance_range(group)).lo;
+      const double here = divisor().range(divisor().spread(group)).lo;
       const double least =
           std::max(sub_down(here, div_up(radius, root_down)), sqrt_down(s_.epsilon));
       if (!(least > 0)) {
@@ -209,7 +211,7 @@ class StandardiseOp final : public Op, public BoxProduct {
     const std::optional<BoxEntries> scale = operand(in, s_.scale, 1);
     for_each_group(in[0], [&](Index row, const Group& group) {
       const std::vector<Interval> z = standardised_range(group, divisor());
-      const Interval variance = variance_range(group);
+      const Interval variance = divisor().spread(group);
       const Interval r = 1 / divisor().range(variance);
       const Interval q = s_.epsilon_outside ? 1 / sqrt(variance) : r;
       std::vector<Interval> given(z.size());
@@ -221,7 +223,7 @@ class StandardiseOp final : public Op, public BoxProduct {
         mean += given[k];
         along += z[k] * given[k];
       });
-      mean = mean / length();
+      mean = s_.centred ? mean / length() : point(0);
       along = along / length();
       each(row, [&](Index i, Index p) {
         const auto k = static_cast<std::size_t>(i - row * s_.length);
@@ -257,7 +259,7 @@ class StandardiseOp final : public Op, public BoxProduct {
     double mean, inverse, pull;
   };
 
-  [[nodiscard]] Divisor divisor() const { return {s_.epsilon, s_.epsilon_outside}; }
+  [[nodiscard]] Divisor divisor() const { return {s_.epsilon, s_.epsilon_outside, s_.centred}; }
   static std::optional<BoxEntries> operand(std::span<const Box> in, bool there, std::size_t k) {
     if (there) return std::optional<BoxEntries>(std::in_place, in[k]);
     return std::nullopt;
@@ -338,7 +340,9 @@ class StandardiseOp final : public Op, public BoxProduct {
 
   template <class T>
   Moments moments(const T* x, Index row) const {
-    const double mean = row_sum(row, [&](Index p) { return static_cast<double>(x[p]); }) / length();
+    const double sum =
+        s_.centred ? row_sum(row, [&](Index p) { return static_cast<double>(x[p]); }) : 0;
+    const double mean = sum / length();
     const double variance = row_sum(row,
                                     [&](Index p) {
                                       const double d = static_cast<double>(x[p]) - mean;
@@ -424,6 +428,20 @@ Imported import_layer_norm(const OnnxNode& node) {
     std::fill(shape.begin() + axis, shape.end(), 1);
     s.statistics = ValueType{s.x.type, std::move(shape)};
   }
+  return finish_normalisation(std::move(s));
+}
+
+Imported import_rms_norm(const OnnxNode& node) {
+  require_real(node);
+  node.ignore({"stash_type"});
+  const Index rank = node.rank(0);
+  if (rank == 0) node.malformed("a scalar has no axis");
+  const Index axis = OnnxNode::axis(node.integer("axis", -1), rank);
+  Standardisation s = layer_norm(node.input(0), axis, node.real("epsilon", 1e-5));
+  s.name = "RMSNormalization";
+  s.centred = false;
+  s.scale = node.has_input(1);
+  if (s.scale) fit_affine(node, s, 1, true);
   return finish_normalisation(std::move(s));
 }
 
@@ -528,6 +546,22 @@ std::vector<OpCase> layer_norm_cases(Rng& rng) {
   return cases;
 }
 
+std::vector<OpCase> rms_norm_cases(Rng& rng) {
+  const auto with_scale = [&](Shape x, Shape scale, Attributes attributes, bool fixed) {
+    return OpCase{
+        .inputs = {{random_tensor(rng, std::move(x))}, {random_tensor(rng, scale), fixed}},
+        .attributes = std::move(attributes),
+        .opset = 23};
+  };
+  std::vector<OpCase> cases = {
+      with_scale({2, 3, 6}, {6}, {}, true),
+      with_scale({2, 3, 4}, {3, 4}, {{"axis", Index{1}}, {"epsilon", 0.1}}, false),
+      with_scale({3, 1}, {1}, {{"epsilon", 0.5}}, true), with_scale({0, 4}, {4}, {}, true)};
+  cases.push_back(cases[0]);
+  cases.back().inputs.resize(1);
+  return cases;
+}
+
 std::vector<OpCase> instance_norm_cases(Rng& rng) {
   return {affine_case(rng, {2, 3, 4, 2}, {3}, {}, 13),
           affine_case(rng, {1, 3, 5}, {3}, {{"epsilon", 0.01}}, 6, true)};
@@ -554,8 +588,16 @@ std::shared_ptr<const Op> make_layer_norm(ValueType x, Index axis, double epsilo
   return std::make_shared<const StandardiseOp>(std::move(s));
 }
 
+std::shared_ptr<const Op> make_rms_norm(ValueType x, Index axis, double epsilon) {
+  Standardisation s = layer_norm(std::move(x), axis, epsilon);
+  s.name = "RMSNormalization";
+  s.centred = false;
+  return std::make_shared<const StandardiseOp>(std::move(s));
+}
+
 std::vector<OpKind> op_normalisation() {
   return {{"LayerNormalization", import_layer_norm, layer_norm_cases},
+          {"RMSNormalization", import_rms_norm, rms_norm_cases},
           {"InstanceNormalization", import_instance_norm, instance_norm_cases},
           {"GroupNormalization", import_group_norm, group_norm_cases},
           {"MeanVarianceNormalization", import_mean_variance, mean_variance_cases}};

@@ -12,5 +12,7 @@ namespace lipscope {
 // bias where they are there, each with one entry per normalised entry (shape x.shape[axis:]).
 [[nodiscard]] std::shared_ptr<const Op> make_layer_norm(ValueType x, Index axis, double epsilon,
                                                         bool scale, bool bias);
+// x / sqrt(mean of squares + epsilon) over the same dimensions.
+[[nodiscard]] std::shared_ptr<const Op> make_rms_norm(ValueType x, Index axis, double epsilon);
 
 }  // namespace lipscope

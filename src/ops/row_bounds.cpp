@@ -190,7 +190,56 @@ Interval Divisor::range(const Interval& variance) const {
   return outside ? sqrt(variance) + epsilon : sqrt(variance + epsilon);
 }
 
+Interval Divisor::spread(const Group& x) const {
+  if (centred) return variance_range(x);
+  std::vector<double> low, high;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const Interval square = sqr(x[i]);
+    low.push_back(square.lo);
+    high.push_back(square.hi);
+  }
+  if (x.size() == 0) return point(0);
+  return {std::max(0.0, div_down(sum_down(low), size_of(x))), div_up(sum_up(high), size_of(x))};
+}
+
+namespace {
+
+// x_i / sqrt(mean of squares + epsilon): grows with x_i, and falls in size with the others.
+std::vector<Interval> rms_range(const Group& x, double epsilon) {
+  const double n = size_of(x), limit = sqrt_up(n);
+  std::vector<double> smallest, largest;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const Interval square = sqr(x[i]);
+    smallest.push_back(square.lo);
+    largest.push_back(square.hi);
+  }
+  const std::vector<double> least = sums_of_others<add_down>(smallest);
+  const std::vector<double> most = sums_of_others<add_up>(largest);
+  // One end, with squares of the others that sum to `others`.
+  const auto divided = [&](double v, double others) -> Interval {
+    if (v == 0) return point(0);
+    const Interval cap = v > 0 ? Interval{0, limit} : Interval{-limit, 0};
+    if (!std::isfinite(v)) return cap;
+    const Interval sum =
+        sqr(point(v)) + (std::isfinite(others) ? point(others) : Interval{kMaxDouble, kInf});
+    const Interval by = sqrt(sum / n + epsilon);
+    if (!(by.lo > 0)) return cap;
+    const Interval z = intersect(point(v) / by, cap);
+    return is_nan(z) ? cap : z;
+  };
+  std::vector<Interval> result;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double low = x.lower[i], high = x.upper[i];
+    result.push_back({divided(low, low >= 0 ? most[i] : least[i]).lo,
+                      divided(high, high >= 0 ? least[i] : most[i]).hi});
+  }
+  return result;
+}
+
+}  // namespace
+
 std::vector<Interval> standardised_range(const Group& x, const Divisor& divisor) {
+  if (!divisor.centred) return rms_range(x, divisor.epsilon);
   const double others = size_of(x) - 1;
   const Interval by = divisor.range(variance_range(x));
   std::vector<Interval> result = centred_range(x);
@@ -214,14 +263,14 @@ std::vector<Interval> standardised_range(const Group& x, const Divisor& divisor)
 CornerNorms standardised_norms(const Group& x, const Divisor& divisor,
                                std::span<const double> scale) {
   const double n = size_of(x), top = max_abs(scale);
-  if (x.size() < 2 || top == 0) return {0, 0, 0, 0, 0};
+  if (x.size() < (divisor.centred ? 2 : 1) || top == 0) return {0, 0, 0, 0, 0};
   const double projection = div_up(add_up(1, sqrt_up(n)), 2);
   const CornerNorms unit{.one_one = mul_up(top, projection),
                          .inf_inf = mul_up(top, projection),
                          .two_two = top,
-                         .one_inf = mul_up(top, div_up(n - 1, n)),
+                         .one_inf = divisor.centred ? mul_up(top, div_up(n - 1, n)) : top,
                          .inf_one = mul_up(norm2_up(scale), sqrt_up(n))};
-  return over(unit, divisor.range(variance_range(x)).lo);
+  return over(unit, divisor.range(divisor.spread(x)).lo);
 }
 
 std::vector<Interval> unit_row_range(const Group& x, bool one) {

@@ -34,13 +34,17 @@ class SoftmaxTails {
 // x_i minus the mean of the row.
 [[nodiscard]] std::vector<Interval> centred_range(const Group& x);
 
-// What a row is divided by: sqrt(variance + epsilon), or deviation + epsilon where `outside`.
+// What a row is divided by: sqrt(variance + epsilon), or deviation + epsilon where `outside`. Rows
+// that are not centred: sqrt(mean of squares + epsilon).
 struct Divisor {
   double epsilon = 0;  // not negative
   bool outside = false;
+  bool centred = true;
   [[nodiscard]] Interval range(const Interval& variance) const;
+  // Of the variance or the mean of squares of the points of a box.
+  [[nodiscard]] Interval spread(const Group& x) const;
 };
-// The row centred and divided [normalisation-7].
+// The row, centred or not, and divided [normalisation-7], [normalisation-10].
 [[nodiscard]] std::vector<Interval> standardised_range(const Group& x, const Divisor& divisor);
 // Norms of the Jacobians of the standardised row times `scale` entry by entry (absolute values).
 [[nodiscard]] CornerNorms standardised_norms(const Group& x, const Divisor& divisor,

@@ -3,6 +3,7 @@
 // LayerNormalization. Exact in real arithmetic.
 #include "ops/normalisation.h"
 #include "passes/match.h"
+#include "passes/mean_square.h"
 #include "passes/pass.h"
 
 namespace lipscope {
@@ -13,33 +14,6 @@ struct Normalised {
   Index axis = 0;
   double epsilon = 0;
 };
-
-// ReduceMean with keepdims over a trailing block of dimensions: the first of them.
-std::optional<Index> trailing_mean_axis(const Matcher& match, const Node& mean) {
-  const Shape& from = match.value(mean.inputs[0]).type.shape;
-  const Shape& to = match.value(mean.outputs[0]).type.shape;
-  if (from.size() != to.size()) return std::nullopt;
-  std::size_t axis = 0;
-  while (axis < from.size() && from[axis] == to[axis]) ++axis;
-  if (axis == from.size()) return std::nullopt;
-  for (std::size_t i = axis; i < from.size(); ++i) {
-    if (to[i] != 1 || from[i] == 1) return std::nullopt;
-  }
-  return static_cast<Index>(axis);
-}
-
-// The square's base, for Pow(y, 2) and Mul(y, y).
-std::optional<ValueId> squared(const Matcher& match, ValueId id) {
-  if (const Node* pow = match.made_by(id, "Pow");
-      pow != nullptr && match.scalar(pow->inputs[1]) == 2.0) {
-    return pow->inputs[0];
-  }
-  if (const Node* mul = match.made_by(id, "Mul");
-      mul != nullptr && mul->inputs[0] == mul->inputs[1]) {
-    return mul->inputs[0];
-  }
-  return std::nullopt;
-}
 
 // x of Sub(x, ReduceMean(x)), and the first axis the mean runs over.
 std::optional<Normalised> centred(const Matcher& match, ValueId id) {

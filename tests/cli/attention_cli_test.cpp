@@ -100,6 +100,9 @@ TEST_F(Cli, AttentionRefusesWhatItCannotAnswer) {
   const float hidden = -1e30F;
   const std::string masked = file("masked.onnx", head_model(2, {0, 0, hidden, hidden}));
   expect_failure("attention " + masked + " --input " + x, 3, "hides all of row 1");
+  const float never = -std::numeric_limits<float>::infinity();
+  const std::string closed = file("closed.onnx", head_model(2, {0, 0, never, never}));
+  expect_failure("attention " + closed + " --input " + x, 3, "hides all of row 1");
   expect_failure("attention " + two + " --input " + file("nan.csv", "nan\n1\n"), 3, "nan");
   expect_failure("attention " + two + " --input " + file("big.csv", "1e200\n1e200\n"), 3, "score");
   expect_failure("attention " + two + " --input " + x + " --radius -1", 2, "radius");
@@ -128,6 +131,7 @@ TEST_F(Cli, AttentionChecksTokenIds) {
   EXPECT_EQ(document["from"], "embedding");
   EXPECT_NEAR(document["model"]["local"]["lower"]["value"].get<double>(), 1.303152069591, 1e-9);
   expect_failure("attention " + model + " --input " + file("bad.csv", "0,7\n"), 3, "7");
+  expect_failure("attention " + model + " --input " + file("below.csv", "0,-9\n"), 3, "-9");
 }
 
 TEST_F(Cli, InspectShowsAttention) {
@@ -141,6 +145,54 @@ TEST_F(Cli, InspectShowsAttention) {
   EXPECT_NE(run("inspect " + model).out.find("causal"), std::string::npos);
   const Json none = Json::parse(run("inspect --json " + kModels + "fashion_mlp.onnx").out);
   EXPECT_TRUE(none["attention"].empty());
+}
+
+// RMSNorm and SiLU as exporters spell them, around attention.
+TEST_F(Cli, AttentionBehindRmsNorm) {
+  ModelWriter w;
+  w.input("x", {1, 3, 2});
+  w.weight("two", {}, {2});
+  w.weight("eps", {}, {1e-5F});
+  w.weight("gamma", {2}, {1, 0.5F});
+  w.weight("up", {2, 2}, {1, -1, 0.5F, 2});
+  const auto integers = [](onnx::NodeProto* node, const char* name, std::vector<int> entries) {
+    auto* attribute = node->add_attribute();
+    attribute->set_name(name);
+    attribute->set_type(onnx::AttributeProto::INTS);
+    for (const int e : entries) attribute->add_ints(e);
+  };
+  w.node("Pow", {"x", "two"}, {"squares"}, "squares");
+  integers(w.node("ReduceMean", {"squares"}, {"mean"}, "mean"), "axes", {-1});
+  w.node("Add", {"mean", "eps"}, {"sum"}, "sum");
+  w.node("Sqrt", {"sum"}, {"rms"}, "rms");
+  w.node("Div", {"x", "rms"}, {"z"}, "norm");
+  w.node("Mul", {"z", "gamma"}, {"t"}, "gamma");
+  integers(w.node("Transpose", {"t"}, {"tt"}, "turn"), "perm", {0, 2, 1});
+  w.node("MatMul", {"t", "tt"}, {"raw"}, "scores");
+  w.node("Softmax", {"raw"}, {"p"}, "weights");
+  w.node("MatMul", {"p", "t"}, {"mixed"}, "mix");
+  w.node("Add", {"x", "mixed"}, {"h"}, "residual");
+  w.node("MatMul", {"h", "up"}, {"u"}, "up");
+  w.node("Sigmoid", {"u"}, {"g"}, "gate");
+  w.node("Mul", {"u", "g"}, {"y"}, "silu");
+  w.output("y");
+  const std::string model = file("rms.onnx", w.bytes());
+  const std::string x = file("x.csv", "1,0.5\n-0.3,2\n0.7,-1\n");
+  EXPECT_NE(run("inspect " + model).out.find("RMSNormalization, residual"), std::string::npos)
+      << run("inspect " + model).out;
+  const Json local = Json::parse(run("attention --json " + model + " --input " + x).out);
+  EXPECT_EQ(local["blocks"][0]["kind"], "self");
+  const Json& whole = local["model"]["local"];
+  EXPECT_EQ(whole["lower"]["guarantee"], "proved");
+  EXPECT_EQ(whole["upper"]["guarantee"], "proved");
+  EXPECT_LE(whole["upper"]["value"], whole["lower"]["value"].get<double>() * (1 + 1e-9));
+  const Json ball = Json::parse(
+      run("bound --json " + model + " --at " + x + " --radius 0.001 --methods expansion,point")
+          .out);
+  EXPECT_EQ(ball["lower"]["guarantee"], "proved");
+  EXPECT_EQ(ball["upper"]["guarantee"], "proved");
+  EXPECT_LE(ball["ratio"], 1.1);
+  EXPECT_GE(ball["lower"]["value"], whole["lower"]["value"].get<double>() * (1 - 1e-9));
 }
 
 }  // namespace

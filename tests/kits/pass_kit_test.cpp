@@ -121,6 +121,28 @@ ModelWriter layer_norm(bool affine, bool pow) {
   return w;
 }
 
+ModelWriter rms_norm(const std::string& way) {
+  ModelWriter w = start();
+  w.weight("eps", {}, {1e-5F});
+  w.weight("two", {}, {2});
+  w.weight("one", {}, {1});
+  w.weight("minus_half", {}, {-0.5F});
+  w.node("Pow", {"x", "two"}, {"sq"});
+  set_attribute(w.node("ReduceMean", {"sq"}, {"ms"}), "axes",
+                std::vector<Index>{way == "axis" ? -2 : -1});
+  w.node("Add", {"ms", "eps"}, {"me"});
+  w.node("Sqrt", {"me"}, {"rms"});
+  if (way == "reciprocal") w.node("Reciprocal", {"rms"}, {"inverse"});
+  if (way == "one over") w.node("Div", {"one", "rms"}, {"inverse"});
+  if (way == "pow") w.node("Pow", {"me", "minus_half"}, {"inverse"});
+  if (way == "divided" || way == "axis") {
+    w.node("Div", {"x", "rms"}, {"y"});
+  } else {
+    w.node("Mul", {"inverse", "x"}, {"y"});
+  }
+  return w;
+}
+
 std::vector<Spelled> spelled() {
   return {{"GeluErf", "Gelu", gelu_erf(false)},
           {"GeluErfFactorFirst", "Gelu", gelu_erf(true)},
@@ -132,7 +154,12 @@ std::vector<Spelled> spelled() {
           {"HardSwishWithAnotherShift", "", hard_swish_clip(2)},
           {"HardSwishSigmoid", "HardSwish", hard_swish_sigmoid()},
           {"LayerNorm", "LayerNormalization", layer_norm(true, true)},
-          {"LayerNormPlain", "LayerNormalization", layer_norm(false, false)}};
+          {"LayerNormPlain", "LayerNormalization", layer_norm(false, false)},
+          {"RmsNormDivided", "RMSNormalization", rms_norm("divided")},
+          {"RmsNormReciprocal", "RMSNormalization", rms_norm("reciprocal")},
+          {"RmsNormOneOver", "RMSNormalization", rms_norm("one over")},
+          {"RmsNormPow", "RMSNormalization", rms_norm("pow")},
+          {"RmsNormOfAnotherAxis", "", rms_norm("axis")}};
 }
 
 // The graph as the file spells it, before any pass.
