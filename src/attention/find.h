@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "attention/entry_map.h"
 #include "base/interval.h"
 #include "lipscope/graph.h"
 
@@ -35,13 +36,6 @@ struct ProductLabels {
   std::vector<ProductLabel> batch;   // everywhere
   std::vector<ProductLabel> own[2];  // in one factor and the result
   std::vector<ProductLabel> inner;   // summed over
-};
-
-// Entry p of one value is weight[p] times entry source[p] of another (-1: none) plus offset[p].
-struct EntryMap {
-  std::vector<Index> source;
-  std::vector<Interval> weight, offset;
-  bool offset_known = true;  // false: the offset depends on an integer input
 };
 
 struct AttentionBlock {

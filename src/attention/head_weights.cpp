@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "attention/affine_maps.h"
 #include "attention/dependence.h"
 #include "attention/part.h"
 #include "bounds/boxes.h"
@@ -31,78 +32,6 @@ HeadPlaces factor_places(const ProductLabels& labels, int side) {
   const auto stride = [side](const ProductLabel& l) { return l.factor[side]; };
   return {offsets(labels.batch, stride), offsets(labels.own[side], stride),
           offsets(labels.inner, stride)};
-}
-
-// The matrices of affine functions of one value, and their values at zero.
-class AffineMaps {
- public:
-  AffineMaps(const Graph& graph, ValueId origin)
-      : graph_(graph), origin_(origin), dependence_(graph) {}
-
-  const RowMatrix& matrix(ValueId id) {
-    if (const auto known = made_.find(id.index); known != made_.end()) return known->second;
-    const Index cols = element_count(graph_.value(origin_).type.shape);
-    if (id == origin_) return made_[id.index] = identity_rows(cols);
-    const Node& node = *dependence_.maker(id);
-    const std::vector<Box> boxes = dependence_.loose_boxes(node);
-    const Index rows = element_count(graph_.value(id).type.shape);
-    std::optional<RowMatrix> total;
-    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
-      if (!dependence_.moves(node.inputs[k])) continue;
-      const Index width = element_count(graph_.value(node.inputs[k]).type.shape);
-      const RowMatrix own = collect_rows(rows, width, [&](const VisitEntry& visit) {
-        static_cast<void>(visit_matrix(node, {boxes, static_cast<Index>(k), 0}, visit));
-      });
-      RowMatrix part = product(own, matrix(node.inputs[k]));
-      total = total ? sum(*total, part) : std::move(part);
-    }
-    return made_[id.index] = std::move(*total);
-  }
-
- private:
-  const Graph& graph_;
-  ValueId origin_;
-  Dependence dependence_;
-  std::map<std::uint32_t, RowMatrix> made_;
-};
-
-// Weights of one head for one of the factors: the hull over all tokens.
-struct SharedWeights {
-  IntervalMatrix weights;
-  std::vector<Interval> bias;
-};
-
-std::optional<SharedWeights> shared_weights(const RowMatrix& map, const Box& at_zero,
-                                            const HeadPlaces& places, Index head, Index width) {
-  const auto tokens = static_cast<Index>(places.token.size());
-  const auto components = static_cast<Index>(places.component.size());
-  SharedWeights out{IntervalMatrix(width, components),
-                    std::vector<Interval>(static_cast<std::size_t>(components))};
-  std::vector<Interval> row(static_cast<std::size_t>(width));
-  for (Index c = 0; c < components; ++c) {
-    for (Index i = 0; i < tokens; ++i) {
-      const Index entry = places(head, i, c);
-      std::ranges::fill(row, point(0));
-      bool own = true;
-      map.for_row(entry, [&](Index column, std::size_t at) {
-        const double w = map.weights[at], r = map.radius_at(at);
-        if (w == 0 && r == 0) return;
-        own = own && column / width == i;
-        row[static_cast<std::size_t>(column % width)] = {sub_down(w, r), add_up(w, r)};
-      });
-      if (!own) return std::nullopt;
-      const auto place = static_cast<std::size_t>(entry);
-      const Interval bias{at_zero.lower.doubles()[place], at_zero.upper.doubles()[place]};
-      auto& known = out.bias[static_cast<std::size_t>(c)];
-      known = i == 0 ? bias : hull(known, bias);
-      for (Index b = 0; b < width; ++b) {
-        Interval& weight = out.weights(b, c);
-        weight = i == 0 ? row[static_cast<std::size_t>(b)]
-                        : hull(weight, row[static_cast<std::size_t>(b)]);
-      }
-    }
-  }
-  return out;
 }
 
 // Whether what tokens have in common is all there is, up to rounding.
@@ -167,8 +96,8 @@ std::optional<std::vector<Interval>> mask_of(const AttentionBlock& block, Index 
   return mask;
 }
 
-// Whether the weight of score (i, j) multiplies value j in the sum for row i of the same head, and
-// the softmax runs over j.
+}  // namespace
+
 bool weights_in_order(const AttentionBlock& block) {
   std::map<Index, Index> place;
   for (std::size_t p = 0; p < block.to_scores.source.size(); ++p) {
@@ -205,8 +134,6 @@ bool weights_in_order(const AttentionBlock& block) {
   }
   return true;
 }
-
-}  // namespace
 
 HeadPlaces query_places(const AttentionBlock& block) {
   return factor_places(block.score_labels, block.query_side);

@@ -26,6 +26,10 @@ struct HeadPlaces {
 // Score (i, j) of a head in `products`.
 [[nodiscard]] Index product_place(const AttentionBlock& block, Index h, Index i, Index j);
 
+// Whether the weight of score (i, j) multiplies value j in the sum for row i of the same head, and
+// the softmax runs over j.
+[[nodiscard]] bool weights_in_order(const AttentionBlock& block);
+
 // One per head, or why the theorems about self-attention do not cover the block.
 [[nodiscard]] std::variant<std::vector<HeadWeights>, std::string> head_weights(
     const Graph& graph, const AttentionBlock& block);

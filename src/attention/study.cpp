@@ -12,6 +12,7 @@
 #include "attention/head_weights.h"
 #include "attention/part.h"
 #include "attention/published.h"
+#include "attention/special_heads.h"
 #include "base/parallel.h"
 #include "bounds/boxes.h"
 #include "lipscope/error.h"
@@ -297,6 +298,7 @@ class Study {
     std::vector<Tensor> tokens;
     for (const ValueId id : sources) tokens.push_back(trace_.value(id));
     if (!out.outside.empty()) {
+      if (sources.size() == 1) add_special(out, sources[0]);
       const Graph part = graph_part(model_.graph, sources, std::vector{block.mixed});
       // Heads side by side: each is too small for all threads.
       const SerialBlas serial;
@@ -315,6 +317,11 @@ class Study {
     out.lower = norm.lower;
     out.upper = norm.upper;
     combine(out);
+  }
+
+  void add_special(BlockReport& out, ValueId source) const {
+    const auto bounds = special_bounds(model_.graph, out.block, source);
+    for (std::size_t h = 0; h < bounds.size(); ++h) out.heads[h].bounds = bounds[h];
   }
 
   void examine_heads(BlockReport& out, const std::vector<HeadWeights>& heads) {
