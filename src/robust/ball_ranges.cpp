@@ -58,9 +58,8 @@ void BallRanges::narrow(ValueBoxes& ball, ValueBoxes& center, double radius) con
     const Box& box = ball.at(out);
     std::vector<Interval> less;
     for (std::size_t i = 0; i < middle.lower.doubles().size(); ++i) {
-      less.push_back(
-          {std::max(box.lower.doubles()[i], sub_down(middle.lower.doubles()[i], entry)),
-           std::min(box.upper.doubles()[i], add_up(middle.upper.doubles()[i], entry))});
+      less.push_back({std::max(box.lower.doubles()[i], sub_down(middle.lower.doubles()[i], entry)),
+                      std::min(box.upper.doubles()[i], add_up(middle.upper.doubles()[i], entry))});
     }
     ball.shrink(out, less);
   }

@@ -14,7 +14,7 @@
 
 #include "base/parallel.h"
 #include "bounds/boxes.h"
-#include "bounds/derivative_boxes.h"
+#include "bounds/near_point.h"
 #include "estimate/composition.h"
 #include "estimate/jacobian_norm.h"
 #include "estimate/quotient.h"
