@@ -126,13 +126,14 @@ std::string digest_of(const LabelledData& data) {
 // Everything after the constants.
 class Run {
  public:
+  // `seconds_left`: of the time the user allows; 0 when interrupted.
   Run(Certified& found, const Certifier& certifier, SampleLog& log, const Common& common,
-      std::function<bool()> stop)
+      std::function<double()> seconds_left)
       : found_(found),
         certifier_(certifier),
         log_(log),
         common_(common),
-        stop_(std::move(stop)),
+        seconds_left_(std::move(seconds_left)),
         local_(found.flags.scope == "local"),
         size_(static_cast<std::size_t>(found.data.size)) {}
 
@@ -144,15 +145,29 @@ class Run {
       if (!take_over(s) && found_.right(s)) left.push_back(s);
     }
     CountProgress progress(common_, local_ ? "certifying" : "attacking", std::ssize(left));
-    std::atomic<bool> complete = true;
     const SerialBlas serial;
-    parallel_for(std::ssize(left), 1, [&](Index first, Index last) {
-      for (Index k = first; k < last; ++k) {
-        if (stop_() || !finish(left[static_cast<std::size_t>(k)])) complete = false;
-        progress.add(1);
+    // Samples that were cut short go on as long as there is time.
+    for (bool first_round = true; first_round || (!left.empty() && seconds_left_() > 0);
+         first_round = false) {
+      std::atomic<Index> remaining = std::ssize(left);
+      std::vector<char> whole(left.size());
+      parallel_for(std::ssize(left), 1, [&](Index first, Index last) {
+        for (Index k = first; k < last; ++k) {
+          const auto at = static_cast<std::size_t>(k);
+          // All samples have the same right to the time that is left.
+          const double share =
+              seconds_left_() * threads() / static_cast<double>(remaining.fetch_sub(1));
+          whole[at] = share > 0 && finish(left[at], share) ? 1 : 0;
+          if (first_round) progress.add(1);
+        }
+      });
+      std::vector<std::size_t> cut;
+      for (std::size_t k = 0; k < left.size(); ++k) {
+        if (whole[k] == 0) cut.push_back(left[k]);
       }
-    });
-    complete_ = complete;
+      left = std::move(cut);
+    }
+    complete_ = left.empty();
   }
 
   [[nodiscard]] bool complete() const { return complete_; }
@@ -174,13 +189,15 @@ class Run {
   }
 
   // One sample, attacked and improved where asked for; false when it was cut short.
-  bool finish(std::size_t s) {
+  bool finish(std::size_t s, double seconds) {
+    const double end = seconds_left_() - seconds;
+    const auto stop = [&] { return seconds_left_() <= std::max(end, 0.0); };
     const auto point = std::span(found_.data.points).subspan(s * size_, size_);
     Decision& d = found_.decisions[s];
-    certifier_.attack(point, std::span(&found_.data.labels[s], 1), std::span(&d, 1), stop_);
-    if (local_) certifier_.improve(point, d, stop_);
+    certifier_.attack(point, std::span(&found_.data.labels[s], 1), std::span(&d, 1), stop);
+    if (local_) certifier_.improve(point, d, stop);
     if (!found_.flags.attack) d.attack_radius.reset();
-    if (stop_()) return false;  // what there is is valid, but a longer run may find more
+    if (stop()) return false;  // what there is is valid, but a longer run may find more
     log_.add(static_cast<Index>(s), d);
     return true;
   }
@@ -189,7 +206,7 @@ class Run {
   const Certifier& certifier_;
   SampleLog& log_;
   const Common& common_;
-  std::function<bool()> stop_;
+  std::function<double()> seconds_left_;
   bool local_;
   std::size_t size_;
   bool complete_ = true;
@@ -300,10 +317,10 @@ Certified run_certify(const CertifyFlags& flags, const Common& common) {
         certifier.find_constants(std::chrono::duration<double>(share * common.time), context);
   }
   found.seconds_constants = seconds();
-  const auto stop = [&, limit = common.time] {
-    return interrupted.stop_requested() || seconds() >= limit;
+  const auto seconds_left = [&, limit = common.time] {
+    return interrupted.stop_requested() ? 0.0 : std::max(0.0, limit - seconds());
   };
-  Run run(found, certifier, log, common, stop);
+  Run run(found, certifier, log, common, seconds_left);
   run.run();
   found.local_obstacle = certifier.local_obstacle();
   if (interrupted.stop_requested()) {

@@ -56,6 +56,8 @@ void set_threads(int count) {
   omp_set_num_threads(count);
 }
 
+int threads() { return thread_count(); }
+
 SerialBlas::SerialBlas() : threads_(openblas_get_num_threads()) { openblas_set_num_threads(1); }
 SerialBlas::~SerialBlas() { openblas_set_num_threads(threads_); }
 

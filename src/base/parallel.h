@@ -15,6 +15,7 @@ void parallel_for(std::int64_t n, std::int64_t grain,
 
 // Sets every thread pool of the process (OpenMP, OpenBLAS). 0: all cores.
 void set_threads(int count);
+[[nodiscard]] int threads();
 
 // While alive, BLAS calls of this process run on one thread: for use around parallel regions of our
 // own that call it.

@@ -51,10 +51,12 @@ void ForwardBounds::set_root(std::size_t k) {
   set_reach(k);
   std::vector<Row> rows;
   for (std::size_t i = 0; i < root_[k].size(); ++i) {
+    // What passes through needs no more than bounds for rounding.
+    if (net_.layers[k].below[i] == net_.layers[k].above[i]) continue;
     rows.push_back({i, 1});
     rows.push_back({i, -1});
   }
-  shrink_by_planes(k, rows, {}, root_[k]);
+  if (!rows.empty()) shrink_by_planes(k, rows, {}, root_[k]);
   // Where the linear bounds are worse than the largest products.
   for (std::size_t i = 0; i < root_[k].size(); ++i) {
     const double most = add_up(reach_[k][i], vague_[k][i]);

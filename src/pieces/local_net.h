@@ -21,6 +21,13 @@ struct LocalNet {
 [[nodiscard]] std::optional<LocalNet> find_local_net(const Graph& graph, const Domain& domain,
                                                      Index most, std::string& reason,
                                                      const std::function<bool()>& stop);
+// The part of it that is about a network which is read already.
+[[nodiscard]] std::optional<LocalNet> reduced_to(const SdpNetwork& network, const Domain& domain,
+                                                 Index most, std::string& reason,
+                                                 const std::function<bool()>& stop);
+// Whether it makes a network of so many weights smaller than worth the work: at most as many.
+[[nodiscard]] Index worthwhile_size(Index weights);
+
 // The same for a known list of open units; nothing if it leaves one out.
 [[nodiscard]] std::optional<LayeredNet> local_net(const Graph& graph, const Domain& domain,
                                                   Index most, const UnitList& open,

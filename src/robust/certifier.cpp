@@ -8,9 +8,9 @@
 #include "bounds/boxes.h"
 #include "lipscope/error.h"
 #include "lipscope/robustness.h"
-#include "pieces/layered_net.h"
 #include "pieces/small.h"
 #include "robust/attack.h"
+#include "robust/ball_nets.h"
 #include "robust/ball_ranges.h"
 #include "robust/local_radius.h"
 #include "robust/logit_ranges.h"
@@ -22,8 +22,7 @@ struct Certifier::Parts {
   const Graph& graph;
   CertifyOptions options;
   Index classes = 0, inputs = 0;
-  std::string obstacle;
-  std::optional<LayeredNet> net;
+  std::optional<BallNets> nets;
   PairConstants constants;
   std::once_flag made_ranges = {};
   std::optional<BallRanges> ranges = {};
@@ -32,7 +31,8 @@ struct Certifier::Parts {
                                          std::string& method);
   // Convolutions as dense layers are slower to run than by themselves.
   [[nodiscard]] const LayeredNet* net_to_run() const {
-    return net && net->size() <= 4 * graph.parameter_count() ? &*net : nullptr;
+    const LayeredNet* net = nets->whole();
+    return net != nullptr && net->size() <= 4 * graph.parameter_count() ? net : nullptr;
   }
   // How much a margin has to exceed what the proof needs, by rival.
   [[nodiscard]] std::vector<double> needed(std::span<const double> point, Index winner,
@@ -48,12 +48,8 @@ struct Certifier::Parts {
 };
 
 Certifier::Certifier(const Graph& graph, CertifyOptions options)
-    : parts_(new Parts{.graph = graph,
-                       .options = std::move(options),
-                       .obstacle = {},
-                       .net = {},
-                       .constants = {}}) {
-  constexpr Index kMostWeights = 20'000'000;
+    : parts_(
+          new Parts{.graph = graph, .options = std::move(options), .nets = {}, .constants = {}}) {
   const ValueType& out = graph.value(graph.outputs().empty() ? ValueId{} : graph.outputs()[0]).type;
   if (graph.outputs().empty() || !is_floating(out.type))
     throw Error(ErrorCode::kUnsupported, "the output is not a floating tensor");
@@ -63,13 +59,13 @@ Certifier::Certifier(const Graph& graph, CertifyOptions options)
     throw Error(ErrorCode::kUnsupported,
                 "the model has one output: there is no second class to decide against");
   }
-  parts_->net = as_layered_net(graph, kMostWeights, parts_->obstacle);
+  parts_->nets.emplace(graph);
 }
 Certifier::~Certifier() = default;
 
 Index Certifier::classes() const { return parts_->classes; }
 const PairConstants& Certifier::constants() const { return parts_->constants; }
-const std::string& Certifier::local_obstacle() const { return parts_->obstacle; }
+const std::string& Certifier::local_obstacle() const { return parts_->nets->obstacle(); }
 
 const PairConstants& Certifier::find_constants(std::chrono::duration<double> time,
                                                const RunContext& context) {
@@ -158,8 +154,8 @@ void Certifier::attack(std::span<const double> points, std::span<const Index> la
 
 LocalAnswer Certifier::Parts::local_radius(LocalQuestion& question,
                                            const std::function<bool()>& stop, std::string& method) {
-  if (net) {
-    const LocalAnswer found = linear_radius(*net, question, stop);
+  if (nets->usable()) {
+    const LocalAnswer found = linear_radius(*nets, question, stop);
     method = found.branched ? "linear-bounds-by-cases" : "linear-bounds";
     return found;
   }

@@ -4,6 +4,7 @@
 #include <queue>
 
 #include "pieces/small.h"
+#include "robust/ball_nets.h"
 #include "robust/local_radius.h"
 #include "robust/margin_bounds.h"
 
@@ -22,28 +23,30 @@ struct Later {
 
 class BallProof {
  public:
-  BallProof(const LayeredNet& net, const LocalQuestion& question, double radius)
-      : bounds_(
-            net,
-            {Tensor::vector({question.point.begin(), question.point.end()}), radius, question.norm},
-            question.winner),
-        enough_(question.needed(radius)) {
-    for (Index j = 0; j < net.outputs(); ++j) {
-      if (j != question.winner && bounds_.usable()) wholes_.push_back(bounds_.whole(j));
+  BallProof(const BallNets& nets, const LocalQuestion& question, double radius,
+            const std::function<bool()>& stop)
+      : enough_(question.needed(radius)) {
+    const Ball ball{Tensor::vector({question.point.begin(), question.point.end()}), radius,
+                    question.norm};
+    net_ = nets.on(ball, stop);
+    if (!net_) return;
+    bounds_.emplace(*net_, ball, question.winner, stop);
+    for (Index j = 0; j < net_->outputs(); ++j) {
+      if (j != question.winner && bounds_->usable()) wholes_.push_back(bounds_->whole(j));
     }
   }
 
   // Whether all margins are positive on the whole ball.
   bool whole() {
-    if (!bounds_.usable()) return false;
-    bounds_.raise(wholes_, enough_, kWholeSteps);
+    if (!bounds_ || !bounds_->usable()) return false;
+    bounds_->raise(wholes_, enough_, kWholeSteps);
     std::erase_if(wholes_, [&](const Part& part) { return closed(part); });
     return wholes_.empty();
   }
 
   // And if not, on all parts of it: looks at so many.
   bool parts(Index most, const std::function<bool()>& stop) {
-    if (!bounds_.usable()) return false;
+    if (!bounds_ || !bounds_->usable()) return false;
     std::priority_queue<Part, std::vector<Part>, Later> open;
     for (Part& part : wholes_) open.push(std::move(part));
     while (!open.empty()) {
@@ -53,8 +56,8 @@ class BallProof {
       while (!open.empty() && children.size() < kTogether) {
         Part part = open.top();
         open.pop();
-        if (part.split >= bounds_.open_units()) {
-          bounds_.raise(std::span(&part, 1), enough_, kLeafSteps);
+        if (part.split >= bounds_->open_units()) {
+          bounds_->raise(std::span(&part, 1), enough_, kLeafSteps);
           if (!closed(part)) return false;
           continue;
         }
@@ -64,7 +67,7 @@ class BallProof {
         part.signs[part.split] = -1;
         children.push_back(std::move(part));
       }
-      bounds_.raise(children, enough_, kPartSteps);
+      bounds_->raise(children, enough_, kPartSteps);
       seen_ += std::ssize(children);
       for (Part& part : children) {
         if (!closed(part)) open.push(std::move(part));
@@ -82,7 +85,8 @@ class BallProof {
  private:
   [[nodiscard]] bool closed(const Part& part) const { return part.bound > enough_[at(part.rival)]; }
 
-  MarginBounds bounds_;
+  std::shared_ptr<const LayeredNet> net_;
+  std::optional<MarginBounds> bounds_;
   std::vector<double> enough_;
   std::vector<Part> wholes_;
   Index rival_ = -1;
@@ -91,7 +95,7 @@ class BallProof {
 
 }  // namespace
 
-LocalAnswer linear_radius(const LayeredNet& net, const LocalQuestion& question,
+LocalAnswer linear_radius(const BallNets& nets, const LocalQuestion& question,
                           const std::function<bool()>& stop) {
   constexpr int kTries = 9, kBranchings = 5;
   LocalAnswer best{.radius = question.low};
@@ -101,7 +105,7 @@ LocalAnswer linear_radius(const LayeredNet& net, const LocalQuestion& question,
   for (int step = 0; step < kTries && top > 1.03 * low && !stop(); ++step) {
     const double radius = low > 0 ? std::sqrt(low * top) : top / 8;
     if (!(radius > low && radius < top)) break;
-    BallProof proof(net, question, radius);
+    BallProof proof(nets, question, radius, stop);
     if (proof.whole()) {
       best.radius = low = radius;
     } else {
@@ -113,7 +117,7 @@ LocalAnswer linear_radius(const LayeredNet& net, const LocalQuestion& question,
   for (int step = 0; step < kBranchings && high > 1.03 * low && !stop(); ++step) {
     const double radius = 0.5 * (low + high);
     if (!(radius > low && radius < high)) break;
-    BallProof proof(net, question, radius);
+    BallProof proof(nets, question, radius, stop);
     if (proof.whole() || proof.parts(question.parts, stop)) {
       best.radius = low = radius;
       best.branched = true;

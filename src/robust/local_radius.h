@@ -6,7 +6,7 @@
 #include <span>
 
 #include "lipscope/robustness.h"
-#include "pieces/layered_net.h"
+#include "robust/ball_nets.h"
 
 namespace lipscope {
 
@@ -31,7 +31,7 @@ struct LocalAnswer {
 };
 
 // By linear bounds of the margins on the ball, and on parts of it. `stop` costs tightness only.
-[[nodiscard]] LocalAnswer linear_radius(const LayeredNet& net, const LocalQuestion& question,
+[[nodiscard]] LocalAnswer linear_radius(const BallNets& nets, const LocalQuestion& question,
                                         const std::function<bool()>& stop);
 
 // For any graph: by ranges of the logits on the ball, and by the gradients of margins there, which

@@ -37,8 +37,10 @@ struct MarginBounds::Pass {
   std::vector<double> first, second;   // moments of the gradients, slopes then multipliers
 };
 
-MarginBounds::MarginBounds(const LayeredNet& net, const Ball& ball, Index winner)
+MarginBounds::MarginBounds(const LayeredNet& net, const Ball& ball, Index winner,
+                           std::function<bool()> stop)
     : net_(net),
+      stop_(std::move(stop)),
       center_(ball.center.doubles().begin(), ball.center.doubles().end()),
       radius_(ball.radius),
       norm_(ball.norm),
@@ -70,8 +72,11 @@ void MarginBounds::number_open_units() {
 
 // The ranges of open units, from the second layer on: each end has slopes of its own.
 void MarginBounds::sharpen_ranges() {
-  constexpr int kSteps = 8;
-  for (std::size_t k = 1; k < net_.hidden(); ++k) {
+  constexpr int kSteps = 8, kFewSteps = 2;
+  constexpr double kMuchWork = 2e9;  // multiplications of a step
+  double weights = 0;                // of the layers before
+  for (std::size_t k = 1; k < net_.hidden() && !stop_(); ++k) {
+    weights += static_cast<double>(net_.layers[k - 1].weights.size());
     std::vector<std::size_t> places;
     for (const UnitId unit : open_) {
       if (unit.layer == k) places.push_back(unit.place);
@@ -82,7 +87,9 @@ void MarginBounds::sharpen_ranges() {
     for (std::size_t t = 0; t < 2 * places.size(); ++t)
       ends.push_back(whole(static_cast<Index>(t)));
     Pass pass;
-    raise(targets, ends, std::vector<double>(ends.size()), kSteps, pass);
+    const double work = 4 * static_cast<double>(places.size()) * weights;
+    raise(targets, ends, std::vector<double>(ends.size()), work > kMuchWork ? kFewSteps : kSteps,
+          pass);
     std::vector<Interval> ranges = bounds_.ranges()[k];
     for (std::size_t t = 0; t < places.size(); ++t) {
       Interval& range = ranges[places[t]];
@@ -326,7 +333,7 @@ void MarginBounds::raise(const Targets& targets, std::span<Part> parts,
     backward(targets, parts, pass);
     const bool done = std::ranges::all_of(
         parts, [&](const Part& part) { return part.bound > enough[at(part.rival)]; });
-    if (done || step >= steps || open_.empty()) return;
+    if (done || step >= steps || open_.empty() || stop_()) return;
     forward(pass, layers);
     ascend(parts, pass, step, layers);
   }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "lipscope/bound.h"
@@ -24,8 +25,10 @@ class MarginBounds {
     std::size_t split = 0;           // the unit that costs most
   };
 
-  // Borrows the network. The norm is that of the ball.
-  MarginBounds(const LayeredNet& net, const Ball& ball, Index winner);
+  // Borrows the network. The norm is that of the ball. `stop` costs tightness only.
+  MarginBounds(
+      const LayeredNet& net, const Ball& ball, Index winner,
+      std::function<bool()> stop = [] { return false; });
   // All values on the ball are bounded.
   [[nodiscard]] bool usable() const { return usable_; }
   [[nodiscard]] std::size_t open_units() const { return open_.size(); }
@@ -58,6 +61,7 @@ class MarginBounds {
   void choose_splits(std::span<Part> parts, const Pass& pass) const;
 
   const LayeredNet& net_;
+  std::function<bool()> stop_;
   std::vector<double> center_;
   double radius_;
   Norm norm_;
