@@ -10,8 +10,9 @@
 #include "base/rounding.h"
 #include "estimate/chain_for_test.h"
 #include "lipscope/evaluate.h"
-#include "pieces/forward_bounds.h"
+#include "pieces/bounded_region.h"
 #include "pieces/pieces_for_test.h"
+#include "pieces/search.h"
 #include "pieces/unit_ranges.h"
 
 namespace lipscope {
@@ -229,6 +230,47 @@ TEST(ReducedNet, KnowsHowFarItsWeightsAreAway) {
     }
   }
   EXPECT_GT(tried, 20);
+}
+
+// A search over the pieces of the small network finds the largest norm over those of the whole one.
+TEST(ReducedNet, HasTheSameExactConstants) {
+  Rng rng(6);
+  int smaller = 0, closed = 0;
+  for (int trial = 0; trial < 200; ++trial) {
+    static const char* kNorms[] = {"2", "inf", "1", "2:inf", "1:2", "inf:1"};
+    const NormPair norms = parse_norms(kNorms[trial % 6]);
+    const Graph graph = testing_support::random_pieces(rng, 2, {5, 4, 3}, 2);
+    const Tensor center = random_tensor(rng, {2}, -1, 1);
+    const double radius = trial % 2 == 0 ? 0.1 : 0.5;
+    std::vector<double> low, high;
+    for (const double c : center.doubles()) {
+      low.push_back(c - radius);
+      high.push_back(c + radius);
+    }
+    const Domain domain{.box = Box{Tensor::vector(low), Tensor::vector(high)}};
+    std::string reason;
+    const SdpNetwork net = *network_with_biases(graph, reason);
+    const auto ranges = unit_ranges(net, DomainSupport(domain, 2), {});
+    const UnitList open = open_units(net, ranges);
+    const auto small = reduced_net(net, ranges, open, 1'000, reason);
+    ASSERT_TRUE(small) << reason;
+    smaller += open.size() < 12 ? 1 : 0;
+    const Parts parts = *parts_of(norms, 2, 2);
+    PieceSearch search(
+        *small, parts, BoundedRegion(*small, domain), [](const auto&) { return 0.0; }, 0);
+    EXPECT_FALSE(search.run(1, [] { return false; }));
+    BoundedRegion again(*small, domain);
+    EXPECT_LE(confirmed_bound(*small, parts, again, search.tree()), search.upper() * (1 + 1e-9));
+    const LayeredNet whole = testing_support::layered(graph);
+    testing_support::Enumeration all(whole, norms, low, high);
+    const double exact = all.largest();
+    EXPECT_GE(search.upper(), exact * (1 - 1e-12)) << trial;
+    if (all.thinnest < 1e-6) continue;
+    EXPECT_LE(search.upper(), exact * (1 + 1e-6) + 1e-9) << trial;
+    ++closed;
+  }
+  EXPECT_GT(smaller, 150);
+  EXPECT_GT(closed, 100);
 }
 
 TEST(ReducedNet, NeedsAllOpenUnits) {

@@ -250,6 +250,38 @@ TEST(Certifier, LocalRadiiOfGraphsThatAreNoChain) {
   EXPECT_GT(by_gradients, 24);
 }
 
+// 25 million weights as dense layers: proofs are about what is left of it on the ball.
+Graph picture_classifier(Rng& rng) {
+  testing_support::GraphMaker m;
+  const auto random = [&](Shape shape) { return m.weights(random_tensor(rng, std::move(shape))); };
+  ValueId x = m.input({1, 1, 72, 72});
+  x = m.add("Relu", {m.add("Conv", {x, random({1, 1, 3, 3}), random({1})})});
+  x = m.add("Flatten", {x});
+  x = m.add("Relu", {m.add("Gemm", {x, random({4900, 6}), random({6})})});
+  return m.finish(m.add("Gemm", {x, random({6, 3}), random({3})}));
+}
+
+TEST(Certifier, LocalRadiiOfLargePictures) {
+  Rng rng(44);
+  const Graph graph = picture_classifier(rng);
+  Certifier certifier(graph, {.norm = Norm::infinity(), .parts = 0});
+  EXPECT_TRUE(certifier.local_obstacle().empty());
+  const std::vector<double> x = random_point(rng, 5184, 2);
+  const std::vector<Index> label{class_at(graph, x)};
+  std::vector<Decision> found{decide_one(certifier, x, label[0])};
+  certifier.attack(x, label, found, kNever);
+  certifier.improve(x, found[0], kNever);  // throws where it exceeds the attack
+  const Decision& d = found[0];
+  EXPECT_EQ(d.method, "linear-bounds");
+  ASSERT_TRUE(d.attack_radius);
+  EXPECT_GT(d.radius, 0.3 * *d.attack_radius);
+  for (int t = 0; t < 20; ++t) {
+    std::vector<double> y = x;
+    for (double& e : y) e += (rng() % 2 == 0 ? 1 : -1) * d.radius * (1 - 1e-9);
+    ASSERT_EQ(class_at(graph, y), d.predicted);
+  }
+}
+
 TEST(BallRanges, HoldEveryValueOnTheBallAndAreNarrower) {
   Rng rng(43);
   for (int net = 0; net < 10; ++net) {
