@@ -10,7 +10,9 @@
 #include "attention/head_ball.h"
 #include "attention/head_weights.h"
 #include "base/parallel.h"
+#include "base/rounding.h"
 #include "bounds/derivative_boxes.h"
+#include "linalg/operator_norm.h"
 #include "ops/box_product.h"
 #include "ops/elementwise.h"
 
@@ -332,21 +334,7 @@ class Expander {
   std::string reason_;
 };
 
-}  // namespace
-
-std::string expansion_unsupported(const Graph& graph, const NormPair& norms, const Domain& domain) {
-  const bool scalar = entries_of(graph, graph.outputs()[0]) == 1;
-  if (norms.in != Norm(2) || (norms.out != Norm(2) && !scalar)) return "norms other than l2";
-  if (!domain.ball) return "the domain is no ball";
-  if (domain.ball->norm != Norm(2)) return "the ball is not one in l2";
-  if (input_size(graph) == 0) return "no floating input";
-  for (const ValueId id : graph.inputs()) {
-    if (!is_floating(graph.value(id).type.type)) return "an integer input";
-  }
-  return {};
-}
-
-Expansion expansion_bound(const Graph& graph, const Domain& domain,
+Expansion euclidean_bound(const Graph& graph, const Domain& domain,
                           const std::function<bool()>& should_stop) {
   Units units = find_units(graph);
   // At a point no unit changes.
@@ -367,6 +355,31 @@ Expansion expansion_bound(const Graph& graph, const Domain& domain,
     visits += static_cast<double>(element_count(value.type.shape));
   if (all_rows * visits > kMostWork) return {kInf, "too large to form the Jacobians"};
   return Expander(graph, domain, std::move(units.list), should_stop).run();
+}
+
+}  // namespace
+
+std::string expansion_unsupported(const Graph& graph, const Domain& domain) {
+  if (!domain.ball) return "the domain is no ball";
+  if (input_size(graph) == 0) return "no floating input";
+  for (const ValueId id : graph.inputs()) {
+    if (!is_floating(graph.value(id).type.type)) return "an integer input";
+  }
+  return {};
+}
+
+Expansion expansion_bound(const Graph& graph, const NormPair& norms, const Domain& domain,
+                          const std::function<bool()>& should_stop) {
+  const Index size = input_size(graph), outputs = entries_of(graph, graph.outputs()[0]);
+  Domain around = domain;
+  Ball& ball = *around.ball;
+  ball.radius = gain_mul_up(ball.radius, norm_equivalence_up(size, ball.norm, Norm(2)));
+  ball.norm = Norm(2);
+  Expansion found = euclidean_bound(graph, around, should_stop);
+  const double apart = mul_up(norm_equivalence_up(size, norms.in, Norm(2)),
+                              norm_equivalence_up(outputs, Norm(2), norms.out));
+  found.upper = gain_mul_up(found.upper, apart);
+  return found;
 }
 
 }  // namespace lipscope

@@ -94,10 +94,9 @@ class Checker {
 
   double expansion() const {
     const Domain& domain = parts_.statement.domain;
-    if (const auto reason = expansion_unsupported(graph_, parts_.statement.norms, domain);
-        !reason.empty())
+    if (const auto reason = expansion_unsupported(graph_, domain); !reason.empty())
       reject("expansion: {}", reason);
-    return expansion_bound(graph_, domain, [] { return false; }).upper;
+    return expansion_bound(graph_, parts_.statement.norms, domain, [] { return false; }).upper;
   }
 
   double computed_bound() const {
