@@ -154,19 +154,25 @@ void Certifier::attack(std::span<const double> points, std::span<const Index> la
 
 LocalAnswer Certifier::Parts::local_radius(LocalQuestion& question,
                                            const std::function<bool()>& stop, std::string& method) {
+  LocalAnswer best{.radius = question.low};
+  const auto keep = [&](const LocalAnswer& found, const char* name) {
+    if (!(found.radius > best.radius)) return;
+    best = found;
+    method = name;
+    question.low = found.radius;
+  };
+  // Networks that are no small chain may be one on small balls only.
+  if (nets->whole() == nullptr) {
+    std::call_once(made_ranges, [&] { ranges.emplace(graph, options.norm); });
+    keep(gradient_radius(graph, *ranges, question, stop), "local-gradients");
+  }
   if (nets->usable()) {
     const LocalAnswer found = linear_radius(*nets, question, stop);
-    method = found.branched ? "linear-bounds-by-cases" : "linear-bounds";
-    return found;
+    keep(found, found.branched ? "linear-bounds-by-cases" : "linear-bounds");
+  } else {
+    keep(constant_radius(graph, question, stop), "local-constants");
   }
-  std::call_once(made_ranges, [&] { ranges.emplace(graph, options.norm); });
-  const LocalAnswer found = gradient_radius(graph, *ranges, question, stop);
-  method = "local-gradients";
-  question.low = std::max(question.low, found.radius);
-  const LocalAnswer other = constant_radius(graph, question, stop);
-  if (!(other.radius > question.low)) return found;
-  method = "local-constants";
-  return other;
+  return best;
 }
 
 void Certifier::improve(std::span<const double> point, Decision& decision,
