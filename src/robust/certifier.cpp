@@ -161,11 +161,8 @@ LocalAnswer Certifier::Parts::local_radius(LocalQuestion& question,
     method = name;
     question.low = found.radius;
   };
-  // Networks that are no small chain may be one on small balls only.
-  if (nets->whole() == nullptr) {
-    std::call_once(made_ranges, [&] { ranges.emplace(graph, options.norm); });
-    keep(gradient_radius(graph, *ranges, question, stop), "local-gradients");
-  }
+  std::call_once(made_ranges, [&] { ranges.emplace(graph, options.norm); });
+  keep(gradient_radius(graph, *ranges, question, stop), "local-gradients");
   if (nets->usable()) {
     const LocalAnswer found = linear_radius(*nets, question, stop);
     keep(found, found.branched ? "linear-bounds-by-cases" : "linear-bounds");
