@@ -103,7 +103,8 @@ struct AffineRows {
   std::vector<Index> columns;
   std::vector<double> weights, offsets;
 };
-// lower(x) <= f(x) <= upper(x) for every x in the box, as functions of input 0.
+// lower(x) <= f(x) <= upper(x) for every x in the boxes. Columns count the entries of all inputs,
+// one input after another.
 struct Relaxation {
   AffineRows lower, upper;
 };
@@ -127,7 +128,7 @@ class Op {
   // False, and nothing visited, when the output is no such function.
   virtual bool matrix(const MatrixQuery& query, const EntryVisitor& visit) const;
 
-  // Affine functions of input 0 below and above the first output on the boxes of the inputs.
+  // Affine functions of the inputs below and above the first output on their boxes.
   [[nodiscard]] virtual std::optional<Relaxation> relax(std::span<const Box> in) const;
 
   // True when each input moves output entries of its own that no other input touches (Concat).

@@ -12,6 +12,7 @@
 #include "attention/expansion.h"
 #include "base/interval.h"
 #include "base/rounding.h"
+#include "bounds/graph_jacobian.h"
 #include "certify/document.h"
 #include "linalg/operator_norm.h"
 #include "lipscope/error.h"
@@ -92,15 +93,19 @@ class Checker {
     }
   }
 
-  double expansion() const {
+  // A bound of the graph itself on the domain.
+  template <class Unsupported, class Bound>
+  double graph_bound(Unsupported&& unsupported, Bound&& bound) const {
     const Domain& domain = parts_.statement.domain;
-    if (const auto reason = expansion_unsupported(graph_, domain); !reason.empty())
-      reject("expansion: {}", reason);
-    return expansion_bound(graph_, parts_.statement.norms, domain, [] { return false; }).upper;
+    if (const std::string reason = unsupported(graph_, domain); !reason.empty())
+      reject("{}: {}", parts_.computed, reason);
+    return bound(graph_, parts_.statement.norms, domain, [] { return false; }).upper;
   }
 
   double computed_bound() const {
-    if (parts_.computed == "expansion") return expansion();
+    if (parts_.computed == "expansion") return graph_bound(expansion_unsupported, expansion_bound);
+    if (parts_.computed == "graph-jacobian")
+      return graph_bound(graph_jacobian_unsupported, graph_jacobian_bound);
     if (const LocalBound* local = find_local_bound(parts_.computed)) return local_bound(*local);
     const NetworkBound* bound = find_network_bound(parts_.computed);
     if (bound == nullptr) reject("there is no bound '{}'", parts_.computed);

@@ -50,6 +50,7 @@ struct Mul {
   double reach_b(const Interval& a, const Interval&) const { return magnitude(a); }
   Interval weight_a(const Interval& b) const { return b; }
   Interval weight_b(const Interval& a) const { return a; }
+  PairPlane plane(const Interval& a, const Interval& b) const { return product_plane(a, b); }
 };
 
 struct Div {
@@ -72,6 +73,9 @@ struct Div {
     return size == 0 ? kInf : div_up(div_up(magnitude(a), size), size);
   }
   Interval weight_a(const Interval& b) const { return contains(b, 0) ? kEntire : point(1) / b; }
+  PairPlane plane(const Interval& a, const Interval& b) const {
+    return contains(b, 0) ? PairPlane{.offset = kEntire} : quotient_plane(a, b);
+  }
 };
 
 // The float cases and one for a narrow, a signed and the widest unsigned type.

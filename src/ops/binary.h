@@ -15,14 +15,15 @@
 // Either value and slopes or integer may be missing. reach_a is infinity unless it bounds every
 // quotient |f(a,b) - f(a',b)| / |a - a'| in the intervals; the same for b [pointwise-2]. The result
 // has the element type of a. A function linear in a also has Interval weight_a(Interval b), its
-// factor; the same for b. Operands of different types are allowed where F has a member kMixed;
-// integers are then read as reals.
+// factor; the same for b. PairPlane plane(a, b), if there, bounds it by affine functions. Operands
+// of different types are allowed where F has a member kMixed; integers are then read as reals.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "ops/affine_rows.h"
 #include "ops/broadcast.h"
 #include "ops/entry_bounds.h"
 #include "ops/integers.h"
@@ -43,6 +44,10 @@ concept BoundedBinary = requires(const F& f, const Interval& x) {
   f.range(x, x);
   f.reach_a(x, x);
   f.reach_b(x, x);
+};
+template <class F>
+concept PlaneBinary = requires(const F& f, const Interval& x) {
+  f.plane(x, x);
 };
 // Linear in one operand: weight_a(b) or weight_b(a) is the factor of the other one.
 template <class F>
@@ -163,6 +168,23 @@ class BinaryOp final : public Op {
       }
     }
     return false;
+  }
+  std::optional<Relaxation> relax(std::span<const Box> in) const override {
+    if constexpr (PlaneBinary<F>) {
+      if (!is_floating(type_)) return std::nullopt;
+      const BoxEntries a(in[0]), b(in[1]);
+      AffineRowsBuilder rows(plan_.size());
+      for_each_pair([&](Index o, Index i, Index j) {
+        const bool known = is_bounded(a[i]) && is_bounded(b[j]);
+        const PairPlane p = known ? f_.plane(a[i], b[j]) : PairPlane{.offset = kEntire};
+        rows.add(o, i, p.weight_a);
+        rows.add(o, a.size() + j, p.weight_b);
+        rows.add_offset(o, p.offset);
+      });
+      return relaxation(rows, rows);
+    } else {
+      return std::nullopt;
+    }
   }
 
  private:

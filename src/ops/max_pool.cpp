@@ -8,6 +8,7 @@
 #include "ops/box_product.h"
 #include "ops/dispatch.h"
 #include "ops/kind.h"
+#include "ops/max_relax.h"
 #include "ops/taps.h"
 
 namespace lipscope {
@@ -124,6 +125,19 @@ class MaxPool final : public Op, public BoxProduct {
     return true;
   }
   double derivative_change_up(std::span<const Box>, double) const override { return kInf; }
+
+  std::optional<Relaxation> relax(std::span<const Box> in) const override {
+    if (!holds_doubles(in[0])) return std::nullopt;
+    const std::vector<std::vector<Index>> all = windows();
+    AffineRowsBuilder lower(std::ssize(all)), upper(std::ssize(all));
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (all[i].empty()) return std::nullopt;  // nothing but padding
+      std::vector<Interval> entries;
+      for (const Index s : all[i]) entries.push_back(entry(in[0], s));
+      relax_largest(entries, all[i], static_cast<Index>(i), lower, upper);
+    }
+    return relaxation(lower, upper);
+  }
 
   [[nodiscard]] std::vector<std::vector<Index>> windows() const {
     std::vector<std::vector<Index>> all(static_cast<std::size_t>(planes_ * taps_.out_size));

@@ -81,6 +81,9 @@ class MultilinearOp final : public Op {
   bool matrix(const MatrixQuery& query, const EntryVisitor& visit) const override {
     return multilinear_matrix(form_, query, visit);
   }
+  std::optional<Relaxation> relax(std::span<const Box> in) const override {
+    return multilinear_relax(form_, in);
+  }
 
  private:
   // Whether the first term may overwrite: the labels reach every entry. Otherwise the view is

@@ -40,6 +40,36 @@ struct Multilinear {
 
 bool multilinear_matrix(const Multilinear& form, const MatrixQuery& query,
                         const EntryVisitor& visit);
+// For terms of one or two inputs.
+[[nodiscard]] std::optional<Relaxation> multilinear_relax(const Multilinear& form,
+                                                          std::span<const Box> in);
+
+// body(output entry, entry of each input; of those the term has) for each product of a term.
+template <class Body>
+void for_each_product(const Multilinear& form, const Multilinear::Term& term, Body&& body) {
+  // Labels in which nothing of the term moves belong to other terms.
+  std::vector<std::size_t> labels;
+  for (std::size_t l = 0; l < form.extents.size(); ++l) {
+    bool used = form.out_strides[l] != 0;
+    for (const std::size_t k : term.inputs) used = used || form.strides[k][l] != 0;
+    if (used && form.extents[l] == 0) return;
+    if (used && form.extents[l] != 1) labels.push_back(l);
+  }
+  std::vector<Index> at(labels.size(), 0), place(form.strides.size(), 0);
+  Index row = 0;
+  for (bool more = true; more;) {
+    body(row, std::span<const Index>(place));
+    more = false;
+    for (std::size_t i = labels.size(); i-- > 0 && !more;) {
+      const std::size_t l = labels[i];
+      more = ++at[i] < form.extents[l];
+      const Index step = more ? 1 : 1 - form.extents[l];
+      if (!more) at[i] = 0;
+      row += step * form.out_strides[l];
+      for (std::size_t k = 0; k < place.size(); ++k) place[k] += step * form.strides[k][l];
+    }
+  }
+}
 
 // Row-major strides of a shape; 0 where the dimension is 1.
 [[nodiscard]] std::vector<Index> label_strides(const Shape& shape);

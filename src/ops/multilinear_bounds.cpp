@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "linalg/contraction.h"
+#include "ops/affine_rows.h"
 #include "ops/bilinear_range.h"
 #include "ops/box.h"
 #include "ops/linear_gain.h"
@@ -251,19 +252,7 @@ bool multilinear_matrix(const Multilinear& form, const MatrixQuery& query,
     return false;
   for (const Multilinear::Term& term : form.terms) {
     if (moves(term) == 0) continue;
-    // Labels in which nothing of the term moves belong to other terms.
-    std::vector<std::size_t> labels;
-    bool empty = false;
-    for (std::size_t l = 0; l < form.extents.size(); ++l) {
-      bool used = form.out_strides[l] != 0;
-      for (const std::size_t k : term.inputs) used = used || form.strides[k][l] != 0;
-      if (used && form.extents[l] != 1) labels.push_back(l);
-      empty = empty || (used && form.extents[l] == 0);
-    }
-    if (empty) continue;
-    std::vector<Index> at(labels.size(), 0), place(form.strides.size(), 0);
-    Index row = 0;
-    for (bool more = true; more;) {
+    for_each_product(form, term, [&](Index row, std::span<const Index> place) {
       Interval weight = point(term.coefficient);
       for (const std::size_t k : term.inputs) {
         if (k == moving) continue;
@@ -271,18 +260,35 @@ bool multilinear_matrix(const Multilinear& form, const MatrixQuery& query,
         weight = is_one(weight) ? factor : weight * factor;
       }
       visit(row, place[moving], weight.lo, weight.hi);
-      more = false;
-      for (std::size_t i = labels.size(); i-- > 0 && !more;) {
-        const std::size_t l = labels[i];
-        more = ++at[i] < form.extents[l];
-        const Index step = more ? 1 : 1 - form.extents[l];
-        if (!more) at[i] = 0;
-        row += step * form.out_strides[l];
-        for (const std::size_t k : term.inputs) place[k] += step * form.strides[k][l];
-      }
-    }
+    });
   }
   return true;
+}
+
+std::optional<Relaxation> multilinear_relax(const Multilinear& form, std::span<const Box> in) {
+  if (!is_floating(form.out.type) || !all_hold_doubles(in)) return std::nullopt;
+  std::vector<Index> first;  // column of the first entry of each input
+  Index columns = 0;
+  for (const Box& box : in) {
+    first.push_back(columns);
+    columns += box.lower.size();
+  }
+  AffineRowsBuilder rows(element_count(form.out.shape));
+  for (const Multilinear::Term& term : form.terms) {
+    if (term.inputs.empty() || term.inputs.size() > 2) return std::nullopt;
+    const std::size_t a = term.inputs.front(), b = term.inputs.back();
+    const bool pair = term.inputs.size() == 2;
+    for_each_product(form, term, [&](Index row, std::span<const Index> place) {
+      const Interval x = entry(in[a], place[a]), y = pair ? entry(in[b], place[b]) : point(1);
+      const bool known = is_bounded(x) && is_bounded(y);
+      const PairPlane p =
+          known ? product_plane(x, y, term.coefficient) : PairPlane{.offset = kEntire};
+      rows.add(row, first[a] + place[a], pair || x.lo < x.hi ? p.weight_a : 0);
+      if (pair) rows.add(row, first[b] + place[b], p.weight_b);
+      rows.add_offset(row, pair || x.lo < x.hi ? p.offset : p.offset + point(p.weight_b));
+    });
+  }
+  return relaxation(rows, rows);
 }
 
 }  // namespace lipscope

@@ -8,11 +8,13 @@
 #include <numeric>
 
 #include "linalg/operator_norm.h"
+#include "ops/affine_rows.h"
 #include "ops/box_product.h"
 #include "ops/dispatch.h"
 #include "ops/kind.h"
 #include "ops/row_bounds.h"
 #include "ops/rows.h"
+#include "ops/standardise_relax.h"
 #include "ops/unary.h"
 
 namespace lipscope {
@@ -235,6 +237,34 @@ class StandardiseOp final : public Op, public BoxProduct {
     return true;
   }
 
+  // [normalisation-11]; scale and bias as numbers in their boxes.
+  std::optional<Relaxation> relax(std::span<const Box> in) const override {
+    if (!(s_.epsilon >= 0)) return std::nullopt;
+    const std::optional<BoxEntries> scale = operand(in, s_.scale, 1);
+    const std::optional<BoxEntries> bias = operand(in, s_.bias, bias_slot());
+    const Index size = s_.rows * s_.length;
+    AffineRowsBuilder lower(size), upper(size);
+    for_each_group(in[0], [&](Index row, const Group& group) {
+      ScaleAndBias then;
+      each(row, [&](Index i, Index) {
+        then.scale.push_back(scale ? (*scale)[channel(i)] : point(1));
+        then.bias.push_back(bias ? (*bias)[channel(i)] : point(0));
+      });
+      const RowRelaxation forms = relax_standardised(group, divisor(), then);
+      each(row, [&](Index i, Index p) {
+        const auto k = static_cast<std::size_t>(i - row * s_.length);
+        lower.add_offset(p, point(forms.lower.offsets[k]));
+        upper.add_offset(p, point(forms.upper.offsets[k]));
+        each(row, [&](Index j, Index q) {
+          const auto at = k * group.size() + static_cast<std::size_t>(j - row * s_.length);
+          lower.add(p, q, forms.lower.weights[at]);
+          upper.add(p, q, forms.upper.weights[at]);
+        });
+      });
+    });
+    return relaxation(std::move(lower), std::move(upper));
+  }
+
   std::optional<Gain> gain(const GainQuery& query) const override {
     if (!(s_.epsilon >= 0)) return std::nullopt;
     const auto moved = static_cast<std::size_t>(query.wrt);
@@ -412,7 +442,8 @@ void fit_affine(const OnnxNode& node, Standardisation& s, Index k, bool first) {
   s.channels = channels;
 }
 
-Imported import_layer_norm(const OnnxNode& node) {
+// What LayerNormalization and RMSNormalization have in common.
+Standardisation last_axes(const OnnxNode& node) {
   require_real(node);
   node.ignore({"stash_type"});
   const Index rank = node.rank(0);
@@ -420,28 +451,27 @@ Imported import_layer_norm(const OnnxNode& node) {
   const Index axis = OnnxNode::axis(node.integer("axis", -1), rank);
   Standardisation s = layer_norm(node.input(0), axis, node.real("epsilon", 1e-5));
   s.scale = node.has_input(1);
-  s.bias = node.has_input(2);
   if (s.scale) fit_affine(node, s, 1, true);
+  return s;
+}
+
+Imported import_layer_norm(const OnnxNode& node) {
+  Standardisation s = last_axes(node);
+  s.bias = node.has_input(2);
   if (s.bias) fit_affine(node, s, 2, !s.scale);
   if (node.wants_output(1) || node.wants_output(2)) {
     Shape shape = s.x.shape;
-    std::fill(shape.begin() + axis, shape.end(), 1);
+    std::fill(shape.begin() + OnnxNode::axis(node.integer("axis", -1), node.rank(0)), shape.end(),
+              1);
     s.statistics = ValueType{s.x.type, std::move(shape)};
   }
   return finish_normalisation(std::move(s));
 }
 
 Imported import_rms_norm(const OnnxNode& node) {
-  require_real(node);
-  node.ignore({"stash_type"});
-  const Index rank = node.rank(0);
-  if (rank == 0) node.malformed("a scalar has no axis");
-  const Index axis = OnnxNode::axis(node.integer("axis", -1), rank);
-  Standardisation s = layer_norm(node.input(0), axis, node.real("epsilon", 1e-5));
+  Standardisation s = last_axes(node);
   s.name = "RMSNormalization";
   s.centred = false;
-  s.scale = node.has_input(1);
-  if (s.scale) fit_affine(node, s, 1, true);
   return finish_normalisation(std::move(s));
 }
 

@@ -50,6 +50,12 @@ struct Pow {
     if (a.hi <= 1) return below;
     return max_nan(below, mul_up(pow_up(a.hi, b.hi), log_up(a.hi)));
   }
+  // The square, between its tangent and its chord; of other powers nothing is said.
+  PairPlane plane(const Interval& a, const Interval& b) const {
+    if (!(b.lo == 2 && b.hi == 2)) return {.offset = kEntire};
+    const double m = midpoint(a), r = radius_up(a);
+    return {.weight_a = 2 * m, .offset = Interval{0, mul_up(r, r)} - sqr(point(m))};
+  }
   static bool whole(const Interval& b) {
     return b.lo == b.hi && std::abs(b.lo) < 0x1p30 && std::trunc(b.lo) == b.lo;
   }

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "ops/integers.h"
+#include "ops/max_relax.h"
 
 namespace lipscope {
 
@@ -148,6 +149,7 @@ struct ReduceMax {
   static constexpr std::string_view kName = "ReduceMax";
   static Interval range(const Group& x) { return max_range(x); }
   static double gain(const Group& x, Norm p) { return max_gain(x, p); }
+  static constexpr auto relax = relax_largest;
   static constexpr bool kSelects = true;
   static double start() { return -kInfinity; }
   static double map(double x) { return x; }
@@ -168,6 +170,7 @@ struct ReduceMin {
   static constexpr std::string_view kName = "ReduceMin";
   static Interval range(const Group& x) { return min_range(x); }
   static double gain(const Group& x, Norm p) { return min_gain(x, p); }
+  static constexpr auto relax = relax_smallest;
   static constexpr bool kSelects = true;
   static double start() { return kInfinity; }
   static double map(double x) { return x; }

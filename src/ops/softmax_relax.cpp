@@ -7,34 +7,12 @@
 #include <numeric>
 #include <optional>
 
+#include "ops/row_forms.h"
 #include "ops/softmax_lines.h"
 #include "softmax/box.h"
 
 namespace lipscope {
 namespace {
-
-// The middle of a box, and how far from it the points of the box are in each entry.
-struct RowMiddle {
-  std::vector<double> at, reach;
-
-  explicit RowMiddle(const Group& x) {
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      at.push_back(midpoint(x[i]));
-      reach.push_back(radius_up(x[i]));
-    }
-  }
-};
-
-// height + gradient . (x - middle), the coefficients being fixed numbers in the intervals.
-struct Plane {
-  Interval height;
-  std::vector<Interval> gradient;
-};
-Plane operator-(Plane p) {
-  p.height = -p.height;
-  for (Interval& g : p.gradient) g = -g;
-  return p;
-}
 
 // Of intervals without negative numbers.
 Interval interval_product(const Interval& a, const Interval& b) {
@@ -55,46 +33,6 @@ std::vector<Interval> interval_sums_of_others(std::span<const Interval> terms) {
   }
   return result;
 }
-
-// The forms of one side, written one by one.
-class Writer {
- public:
-  // side 1: the functions are above what they bound, -1: below.
-  Writer(const RowMiddle& middle, double side)
-      : middle_(middle), side_(side), forms_{{}, std::vector<double>(middle.at.size())} {
-    forms_.weights.resize(middle.at.size() * middle.at.size());
-  }
-
-  // Coefficients are rounded to doubles; what that may cost on the box goes into the offset. False,
-  // and nothing written, where the numbers are too large.
-  bool plane(std::size_t i, Plane p) {
-    if (side_ < 0) p = -std::move(p);
-    const std::size_t n = middle_.at.size();
-    std::vector<double> weights, terms;
-    weights.reserve(n);
-    terms.reserve(2 * n + 1);
-    terms.push_back(p.height.hi);
-    for (std::size_t j = 0; j < n; ++j) {
-      const double weight = midpoint(p.gradient[j]);
-      weights.push_back(weight);
-      terms.push_back(mul_up(magnitude(p.gradient[j] - weight), middle_.reach[j]));
-      terms.push_back(mul_up(-weight, middle_.at[j]));
-    }
-    const double offset = sum_up(terms);
-    if (!std::isfinite(offset)) return false;
-    for (std::size_t j = 0; j < n; ++j) forms_.weights[i * n + j] = side_ * weights[j];
-    forms_.offsets[i] = side_ * offset;
-    return true;
-  }
-  void constant(std::size_t i, double value) { forms_.offsets[i] = value; }
-
-  [[nodiscard]] RowForms forms() && { return std::move(forms_); }
-
- private:
-  const RowMiddle& middle_;
-  double side_;
-  RowForms forms_;
-};
 
 // Sums of exp(v_j) over all entries but one; two finite entries or more.
 class OtherExps {
@@ -262,13 +200,6 @@ class Complement {
   std::vector<Interval> columns_, others_;
 };
 
-bool is_bounded_group(const Group& x) {
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    if (!is_bounded(x[i])) return false;
-  }
-  return true;
-}
-
 RowRelaxation constants(std::span<const Interval> ranges) {
   RowRelaxation result;
   for (RowForms* forms : {&result.lower, &result.upper}) {
@@ -300,7 +231,7 @@ class Highest {
     height_ = height;
     gradient_ = std::move(gradient);
   }
-  void write(Writer& out, std::size_t i) const {
+  void write(RowFormWriter& out, std::size_t i) const {
     if (!gradient_ || !out.plane(i, {height_, gradient_()})) out.constant(i, constant_);
   }
 
@@ -321,7 +252,7 @@ void offer_line(Highest& best, const Chords& chords, std::size_t i, const Interv
 
 RowForms softmax_above(const Contrasts& contrasts, const RowMiddle& middle,
                        std::span<const Interval> ranges) {
-  Writer out(middle, 1);
+  RowFormWriter out(middle, 1);
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     const Interval range = contrasts.range(i), t = contrasts.at_middle(i);
     bool written = false;
@@ -340,7 +271,7 @@ RowForms softmax_below(const Group& x, const Contrasts& contrasts, const RowMidd
                        std::span<const Interval> ranges, const RowForms& above) {
   const std::vector<Chords> candidates = all_chords(x, middle);
   const Complement complement(above, middle);
-  Writer out(middle, -1);
+  RowFormWriter out(middle, -1);
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     Highest best(ranges[i].lo);
     for (const Chords& chords : candidates) {
@@ -358,7 +289,7 @@ RowForms log_softmax_above(const RowMiddle& middle, std::span<const Interval> ra
   const Group there{middle.at, middle.at};
   const SoftmaxTails tails(there);
   const std::vector<ShareRange> shares = softmax_ranges({middle.at, middle.at});
-  Writer out(middle, 1);
+  RowFormWriter out(middle, 1);
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     std::vector<Interval> gradient;
     for (const ShareRange& s : shares) gradient.push_back(-s.share);
@@ -374,7 +305,7 @@ RowForms log_softmax_below(const Group& x, const RowMiddle& middle,
                            std::span<const Interval> ranges) {
   const Contrasts contrasts(x, middle);
   const std::vector<Chords> candidates = all_chords(x, middle);
-  Writer out(middle, -1);
+  RowFormWriter out(middle, -1);
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     Highest best(ranges[i].lo);
     for (const Chords& chords : candidates) {

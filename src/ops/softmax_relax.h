@@ -6,17 +6,10 @@
 #include <optional>
 #include <vector>
 
+#include "ops/row_forms.h"
 #include "ops/rows.h"
 
 namespace lipscope {
-
-// For each entry i of a row of n: offsets[i] + sum over j of weights[i n + j] x_j.
-struct RowForms {
-  std::vector<double> weights, offsets;
-};
-struct RowRelaxation {
-  RowForms lower, upper;
-};
 
 // Constants where the box is not bounded.
 [[nodiscard]] RowRelaxation relax_softmax(const Group& x);

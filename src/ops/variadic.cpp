@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/binary.h"
+#include "ops/max_relax.h"
 
 namespace lipscope {
 namespace {
@@ -124,6 +125,28 @@ class VariadicOp final : public Op {
         F::weight(2) == 1 ? point(1) : point(1) / point(static_cast<double>(plans_.size()));
     return entries(query, rate, visit);
   }
+  std::optional<Relaxation> relax(std::span<const Box> in) const override {
+    if constexpr (F::kSelects) {
+      const auto size = static_cast<std::size_t>(element_count(full_));
+      std::vector<std::vector<Interval>> found(size);
+      std::vector<std::vector<Index>> columns(size);
+      Index first = 0;
+      for (std::size_t k = 0; k < plans_.size(); ++k) {
+        const BoxEntries x(in[k]);
+        for_each_source(k, [&](Index o, Index i) {
+          found[static_cast<std::size_t>(o)].push_back(x[i]);
+          columns[static_cast<std::size_t>(o)].push_back(first + i);
+        });
+        first += x.size();
+      }
+      AffineRowsBuilder lower(std::ssize(found)), upper(std::ssize(found));
+      for (std::size_t o = 0; o < size; ++o)
+        F::relax(found[o], columns[o], static_cast<Index>(o), lower, upper);
+      return relaxation(lower, upper);
+    } else {
+      return std::nullopt;
+    }
+  }
 
  private:
   bool entries(const MatrixQuery& query, const Interval& rate, const EntryVisitor& visit) const {
@@ -190,6 +213,7 @@ struct Max {
   static constexpr Interval kLoser{-kInf, -kInf};
   static Interval fold_ranges(const Interval& a, const Interval& b) { return max(a, b); }
   static bool never_wins(const Interval& x, const Interval& rival) { return x.hi <= rival.lo; }
+  static constexpr auto relax = relax_largest;
   static double weight(std::size_t) { return 1; }
 };
 struct Min {
@@ -202,6 +226,7 @@ struct Min {
   static constexpr Interval kLoser{kInf, kInf};
   static Interval fold_ranges(const Interval& a, const Interval& b) { return min(a, b); }
   static bool never_wins(const Interval& x, const Interval& rival) { return x.lo >= rival.hi; }
+  static constexpr auto relax = relax_smallest;
   static double weight(std::size_t) { return 1; }
 };
 struct Sum {

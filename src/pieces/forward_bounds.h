@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "pieces/domain_support.h"
+#include "bounds/domain_support.h"
 #include "pieces/region.h"
 #include "pieces/side_planes.h"
 #include "pieces/unit_form.h"

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "pieces/domain_support.h"
+#include "bounds/domain_support.h"
 
 namespace lipscope {
 

@@ -7,7 +7,7 @@
 #include <functional>
 #include <vector>
 
-#include "pieces/domain_support.h"
+#include "bounds/domain_support.h"
 #include "sdp/network.h"
 
 namespace lipscope {

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/rounding.h"
+#include "bounds/affine_nodes.h"
 #include "bounds/boxes.h"
 #include "lipscope/error.h"
 #include "lipscope/robustness.h"
@@ -26,6 +27,7 @@ struct Certifier::Parts {
   PairConstants constants;
   std::once_flag made_ranges = {};
   std::optional<BallRanges> ranges = {};
+  std::optional<AffineNodes> affine = {};  // of graphs that are no chain
 
   [[nodiscard]] LocalAnswer local_radius(LocalQuestion& question, const std::function<bool()>& stop,
                                          std::string& method);
@@ -161,8 +163,13 @@ LocalAnswer Certifier::Parts::local_radius(LocalQuestion& question,
     method = name;
     question.low = found.radius;
   };
-  std::call_once(made_ranges, [&] { ranges.emplace(graph, options.norm); });
-  keep(gradient_radius(graph, *ranges, question, stop), "local-gradients");
+  std::call_once(made_ranges, [&] {
+    ranges.emplace(graph, options.norm);
+    if (!nets->usable()) affine.emplace(graph);
+  });
+  const GraphParts known{&*ranges, affine ? &*affine : nullptr};
+  const LocalAnswer by_gradients = gradient_radius(graph, known, question, stop);
+  keep(by_gradients, by_gradients.by_lines ? "linear-bounds" : "local-gradients");
   if (nets->usable()) {
     const LocalAnswer found = linear_radius(*nets, question, stop);
     keep(found, found.branched ? "linear-bounds-by-cases" : "linear-bounds");

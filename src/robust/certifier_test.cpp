@@ -223,7 +223,7 @@ Graph gated_classifier(Rng& rng, bool pool) {
 
 TEST(Certifier, LocalRadiiOfGraphsThatAreNoChain) {
   Rng rng(41);
-  int by_gradients = 0;
+  int by_lines = 0;
   for (int net = 0; net < 12; ++net) {
     const Graph graph = gated_classifier(rng, net % 2 == 0);
     for (const double p : {1.0, 2.0, 3.0, kInf}) {
@@ -235,7 +235,7 @@ TEST(Certifier, LocalRadiiOfGraphsThatAreNoChain) {
       certifier.attack(x, label, found, kNever);
       certifier.improve(x, found[0], kNever);  // throws where it exceeds the attack
       const Decision& d = found[0];
-      by_gradients += d.method == "local-gradients" ? 1 : 0;
+      by_lines += d.method == "linear-bounds" ? 1 : 0;
       EXPECT_GT(d.radius, 0);
       for (int t = 0; t < 200; ++t) {
         std::vector<double> step = random_point(rng, 8);
@@ -247,7 +247,7 @@ TEST(Certifier, LocalRadiiOfGraphsThatAreNoChain) {
       }
     }
   }
-  EXPECT_GT(by_gradients, 24);
+  EXPECT_GT(by_lines, 24);
 }
 
 // 25 million weights as dense layers: proofs are about what is left of it on the ball.

@@ -5,6 +5,7 @@
 
 #include "base/rounding_sums.h"
 #include "bounds/derivative_boxes.h"
+#include "bounds/linear_bounds.h"
 #include "linalg/norm_map.h"
 #include "pieces/small.h"
 #include "robust/ball_ranges.h"
@@ -13,12 +14,12 @@
 namespace lipscope {
 namespace {
 
-// Margins of the winner by ranges of logits and by gradients, on balls around one point.
+// Margins of the winner by linear bounds and by gradients, on balls around one point.
 class GradientMargins {
  public:
-  GradientMargins(const Graph& graph, const BallRanges& ranges, const LocalQuestion& question)
+  GradientMargins(const Graph& graph, const GraphParts& parts, const LocalQuestion& question)
       : graph_(graph),
-        ranges_(ranges),
+        parts_(parts),
         question_(question),
         logits_(graph.outputs()[0]),
         classes_(element_count(graph.value(logits_).type.shape)),
@@ -36,23 +37,28 @@ class GradientMargins {
   [[nodiscard]] Index rival() const { return std::ranges::min_element(proved_) - proved_.begin(); }
   // False when gradients cannot be formed.
   [[nodiscard]] bool able() const { return able_; }
+  // Whether the largest ball was proved by linear bounds.
+  [[nodiscard]] bool by_lines() const { return by_lines_; }
 
   // Whether the class stays on the ball; learns from it either way.
   bool try_ball(double radius, const std::function<bool()>& stop) {
     Domain domain;
     domain.ball = ball(radius);
     DerivativeBoxes derivative(graph_, input_boxes(graph_, domain));
-    ValueBoxes center = boxes_on(0);
-    ranges_.narrow(derivative.values(), center, radius);
-    const Box box = derivative.values().at(logits_);
     const std::vector<double> needed = question_.needed(radius);
+    const std::vector<double> least = linear_margins(domain, derivative.values(), stop);
+    ValueBoxes center = boxes_on(0);
+    parts_.ranges->narrow(derivative.values(), center, radius);
     std::vector<std::size_t> order(at(classes_));
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::ranges::stable_sort(order, {}, [&](std::size_t j) { return proved_[j]; });
     for (const std::size_t j : order) {
       if (proved_[j] >= radius) continue;
       const std::size_t c = at(question_.winner);
-      if (sub_down(box.lower.doubles()[c], box.upper.doubles()[j]) > needed[j]) {
+      const Box& box = derivative.values().at(logits_);
+      const double apart = sub_down(box.lower.doubles()[c], box.upper.doubles()[j]);
+      if (std::max(apart, least[j]) > needed[j]) {
+        by_lines_ = by_lines_ || !(apart > needed[j]);
         proved_[j] = radius;
         continue;
       }
@@ -65,9 +71,9 @@ class GradientMargins {
       if (!gradient) return false;
       std::vector<double> sizes;
       for (const Interval& g : *gradient) sizes.push_back(magnitude(g));
-      const double slope = pnorm_up(sizes, dual_), least = sub_down(margin_[j], needed[j]);
-      if (!(least > 0) || !(slope < kInf)) return false;
-      const double here = slope == 0 ? radius : std::min(radius, next_down(div_down(least, slope)));
+      const double slope = pnorm_up(sizes, dual_), room = sub_down(margin_[j], needed[j]);
+      if (!(room > 0) || !(slope < kInf)) return false;
+      const double here = slope == 0 ? radius : std::min(radius, next_down(div_down(room, slope)));
       proved_[j] = std::max(proved_[j], here);
       if (here < radius) return false;
     }
@@ -75,6 +81,20 @@ class GradientMargins {
   }
 
  private:
+  // Lower bounds of the margins by rival. Narrows the boxes to what is known on the way.
+  [[nodiscard]] std::vector<double> linear_margins(const Domain& domain, ValueBoxes& boxes,
+                                                   const std::function<bool()>& stop) const {
+    std::vector<double> least(at(classes_), -kInf);
+    if (parts_.nodes == nullptr || !parts_.nodes->usable()) return least;
+    LinearBounds bounds(graph_, *parts_.nodes, domain, {.stop = stop});
+    bounds.narrow(boxes);
+    std::vector<double> rows(at(classes_) * at(classes_));
+    for (std::size_t j = 0; j < at(classes_); ++j) {
+      rows[j * at(classes_) + at(question_.winner)] += 1;
+      rows[j * at(classes_) + j] -= 1;
+    }
+    return bounds.lower(logits_, rows);
+  }
   // Rounded down, which makes norms larger.
   static double dual_of(const Norm& norm) {
     if (norm == Norm::infinity()) return 1;
@@ -91,22 +111,22 @@ class GradientMargins {
   }
 
   const Graph& graph_;
-  const BallRanges& ranges_;
+  const GraphParts& parts_;
   const LocalQuestion& question_;
   ValueId logits_;
   Index classes_;
   std::vector<double> margin_;  // at the center, by rival
   std::vector<double> proved_;  // by rival
   double dual_;
-  bool able_ = true;
+  bool able_ = true, by_lines_ = false;
 };
 
 }  // namespace
 
-LocalAnswer gradient_radius(const Graph& graph, const BallRanges& ranges,
+LocalAnswer gradient_radius(const Graph& graph, const GraphParts& parts,
                             const LocalQuestion& question, const std::function<bool()>& stop) {
   constexpr int kTries = 12;
-  GradientMargins margins(graph, ranges, question);
+  GradientMargins margins(graph, parts, question);
   double high = question.high;
   for (int step = 0; step < kTries && !stop(); ++step) {
     const double low = margins.radius();
@@ -116,7 +136,7 @@ LocalAnswer gradient_radius(const Graph& graph, const BallRanges& ranges,
     if (!margins.try_ball(radius, stop)) high = radius;
     if (!margins.able()) break;
   }
-  return {.radius = margins.radius(), .rival = margins.rival()};
+  return {.radius = margins.radius(), .rival = margins.rival(), .by_lines = margins.by_lines()};
 }
 
 }  // namespace lipscope

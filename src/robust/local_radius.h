@@ -10,6 +10,7 @@
 
 namespace lipscope {
 
+class AffineNodes;
 class BallRanges;
 
 // What a proof on a ball of this radius has to exceed, by rival.
@@ -28,15 +29,21 @@ struct LocalAnswer {
   double radius = 0;
   Index rival = -1;  // where the next larger radius failed
   bool branched = false;
+  bool by_lines = false;  // linear bounds had a part in it
 };
 
 // By linear bounds of the margins on the ball, and on parts of it. `stop` costs tightness only.
 [[nodiscard]] LocalAnswer linear_radius(const BallNets& nets, const LocalQuestion& question,
                                         const std::function<bool()>& stop);
 
-// For any graph: by ranges of the logits on the ball, and by the gradients of margins there, which
-// give constants of the ball.
-[[nodiscard]] LocalAnswer gradient_radius(const Graph& graph, const BallRanges& ranges,
+// What is known of a graph for all balls of a norm.
+struct GraphParts {
+  const BallRanges* ranges = nullptr;
+  const AffineNodes* nodes = nullptr;  // null: without linear bounds
+};
+// For any graph: by linear bounds of the margins on the ball [local-13], and by their gradients
+// there, which give constants of the ball.
+[[nodiscard]] LocalAnswer gradient_radius(const Graph& graph, const GraphParts& parts,
                                           const LocalQuestion& question,
                                           const std::function<bool()>& stop);
 

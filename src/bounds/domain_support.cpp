@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pieces/domain_support.h"
+#include "bounds/domain_support.h"
 
 #include <algorithm>
 #include <cmath>
