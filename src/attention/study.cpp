@@ -15,6 +15,7 @@
 #include "attention/special_heads.h"
 #include "base/parallel.h"
 #include "bounds/boxes.h"
+#include "bounds/graph_jacobian.h"
 #include "lipscope/error.h"
 
 namespace lipscope {
@@ -283,6 +284,11 @@ class Study {
     domain.ball = Ball{Tensor::vector(std::move(all)), *question_.radius, Norm(2)};
     if (const auto upper = box_norm_up(model_.graph, input_boxes(model_.graph, domain), {}, effort))
       report.ball_upper = Bound{*upper, Guarantee::kProved, "attention-17"};
+    if (!graph_jacobian_unsupported(model_.graph, domain).empty()) return;
+    const NormPair norms{Norm(2), Norm(2)};
+    const double closer = graph_jacobian_bound(model_.graph, norms, domain, should_stop_).upper;
+    if (closer < (report.ball_upper ? report.ball_upper->value : kInf))
+      report.ball_upper = Bound{closer, Guarantee::kProved, "local-14"};
   }
 
   void examine(BlockReport& out) {

@@ -359,7 +359,7 @@ std::vector<std::size_t> LinearBounds::entries_to_narrow(const Node& node, Value
   return wanted;
 }
 
-void LinearBounds::narrow_value(ValueId id, const std::vector<std::size_t>& entries) {
+std::vector<Interval> LinearBounds::narrowed(ValueId id, const std::vector<std::size_t>& entries) {
   const auto found =
       lower_of(id, 2 * entries.size(), [&](std::size_t r, double* to, std::size_t stride) {
         to[entries[r / 2] * stride] = r % 2 == 0 ? 1 : -1;
@@ -373,7 +373,16 @@ void LinearBounds::narrow_value(ValueId id, const std::vector<std::size_t>& entr
     const Interval both = intersect(x, {found[2 * k], -found[2 * k + 1]});
     if (!is_nan(both)) x = both;
   }
-  values_.shrink(id, less);
+  return less;
+}
+
+std::vector<Interval> LinearBounds::ranges(ValueId value) {
+  std::vector<std::size_t> entries;
+  const Box& box = values_.at(value);
+  for (std::size_t e = 0; e < box.lower.doubles().size() && nodes_.moves(value); ++e) {
+    if (box.lower.doubles()[e] < box.upper.doubles()[e]) entries.push_back(e);
+  }
+  return narrowed(value, entries);
 }
 
 void LinearBounds::find_ranges(const Options& options) {
@@ -394,7 +403,7 @@ void LinearBounds::find_ranges(const Options& options) {
       if (work > left) continue;
       left -= work;
       done[id.index] = true;
-      narrow_value(id, entries);
+      values_.shrink(id, narrowed(id, entries));
     }
   }
 }

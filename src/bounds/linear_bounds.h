@@ -28,6 +28,8 @@ class LinearBounds {
 
   // Lower bounds on the domain of rows times a value; -infinity where nothing is known.
   [[nodiscard]] std::vector<double> lower(ValueId value, std::span<const double> rows);
+  // A range of each entry of a value.
+  [[nodiscard]] std::vector<Interval> ranges(ValueId value);
   // Boxes that hold every value on the domain.
   [[nodiscard]] ValueBoxes& values() { return values_; }
   // What is known here, for other boxes of the same domain.
@@ -46,7 +48,7 @@ class LinearBounds {
   void find_terms();
   void find_ranges(const Options& options);
   [[nodiscard]] std::vector<std::size_t> entries_to_narrow(const Node& node, ValueId id);
-  void narrow_value(ValueId id, const std::vector<std::size_t>& entries);
+  [[nodiscard]] std::vector<Interval> narrowed(ValueId id, const std::vector<std::size_t>& entries);
   void pull(const Node& node, const Forms& forms, Rows& rows) const;
   void run(Rows& rows, std::size_t from) const;
   [[nodiscard]] std::vector<double> finish(const Rows& rows) const;

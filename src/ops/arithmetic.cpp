@@ -36,6 +36,19 @@ struct Sub {
   Interval weight_b(const Interval&) const { return point(-1); }
 };
 
+// g times the other operand, summed over what the result was broadcast along.
+ValueId add_product_adjoint(GraphBuilder& builder, const ValueType& to, ValueId g, ValueId other) {
+  const Shape full = builder.value(g).type.shape, shape = builder.value(other).type.shape;
+  return add_products(builder,
+                      {.name = "Mul",
+                       .out = to,
+                       .extents = full,
+                       .strides = {broadcast_strides(full, full), broadcast_strides(full, shape)},
+                       .out_strides = broadcast_strides(full, to.shape),
+                       .terms = {{1, {0, 1}}}},
+                      {g, other});
+}
+
 struct Mul {
   static constexpr std::string_view kName = "Mul";
   template <class T>
@@ -51,6 +64,10 @@ struct Mul {
   Interval weight_a(const Interval& b) const { return b; }
   Interval weight_b(const Interval& a) const { return a; }
   PairPlane plane(const Interval& a, const Interval& b) const { return product_plane(a, b); }
+  static ValueId add_adjoint(const AdjointArgs& args) {
+    return add_product_adjoint(args.builder, args.builder.value(args.inputs[args.wrt]).type,
+                               args.gradient, args.inputs[1 - args.wrt]);
+  }
 };
 
 struct Div {
@@ -75,6 +92,27 @@ struct Div {
   Interval weight_a(const Interval& b) const { return contains(b, 0) ? kEntire : point(1) / b; }
   PairPlane plane(const Interval& a, const Interval& b) const {
     return contains(b, 0) ? PairPlane{.offset = kEntire} : quotient_plane(a, b);
+  }
+  // g / b, and -g y / b for y = a / b.
+  static ValueId add_adjoint(const AdjointArgs& args) {
+    GraphBuilder& builder = args.builder;
+    const ValueType type = builder.value(args.inputs[1]).type;
+    const OnnxNode node("Reciprocal", 13, {}, {NodeInput{type, nullptr}});
+    const ValueId inverse =
+        builder.add(find_op_kind("Reciprocal")->import(node).op, {args.inputs[1]}, "gradient")[0];
+    const ValueId g =
+        args.wrt == 0 ? args.gradient : add_product(builder, args.gradient, args.output);
+    const ValueType to = builder.value(args.inputs[args.wrt]).type;
+    const ValueId found = add_product_adjoint(builder, to, g, inverse);
+    if (args.wrt == 0) return found;
+    return add_products(builder,
+                        {.name = "Neg",
+                         .out = to,
+                         .extents = {element_count(to.shape)},
+                         .strides = {{1}},
+                         .out_strides = {1},
+                         .terms = {{-1, {0}}}},
+                        {found});
   }
 };
 

@@ -23,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include "ops/adjoint.h"
 #include "ops/affine_rows.h"
 #include "ops/broadcast.h"
 #include "ops/entry_bounds.h"
@@ -95,11 +96,11 @@ void combine(Index n, const A* a, Index step_a, const B* b, Index step_b, R* __r
 }
 
 template <class F>
-class BinaryOp final : public Op {
+class BinaryOp final : public Op, public GraphAdjoint {
  public:
-  // `type`: of the first operand and the result.
-  BinaryOp(F function, Broadcast<2> plan, ElementType type)
-      : f_(function), plan_(std::move(plan)), type_(type) {}
+  // `type`: of the first operand and the result. `numpy`: broadcast by its rule.
+  BinaryOp(F function, Broadcast<2> plan, ElementType type, bool numpy = true)
+      : f_(function), plan_(std::move(plan)), type_(type), numpy_(numpy) {}
 
   std::string_view name() const override { return F::kName; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override {
@@ -182,6 +183,14 @@ class BinaryOp final : public Op {
         rows.add_offset(o, p.offset);
       });
       return relaxation(rows, rows);
+    } else {
+      return std::nullopt;
+    }
+  }
+
+  std::optional<ValueId> add_adjoint(const AdjointArgs& args) const override {
+    if constexpr (requires { F::add_adjoint(args); }) {
+      return numpy_ ? std::optional(F::add_adjoint(args)) : std::nullopt;
     } else {
       return std::nullopt;
     }
@@ -308,6 +317,7 @@ class BinaryOp final : public Op {
   F f_;
   Broadcast<2> plan_;
   ElementType type_;
+  bool numpy_;
 };
 
 inline void require_same_type(const OnnxNode& node, Index first = 0) {
@@ -325,7 +335,8 @@ Imported import_binary(const OnnxNode& node, F function = {}) {
   if (is_floating(type) ? !RealBinary<F> : !IntegerBinary<F>) {
     node.unsupported("element type " + std::string(to_string(type)));
   }
-  return {std::make_shared<BinaryOp<F>>(function, broadcast_operands(node), type), {0, 1}};
+  const bool numpy = node.opset() >= 7;
+  return {std::make_shared<BinaryOp<F>>(function, broadcast_operands(node), type, numpy), {0, 1}};
 }
 
 template <class F>

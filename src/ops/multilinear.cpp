@@ -4,12 +4,13 @@
 #include <algorithm>
 
 #include "linalg/contraction.h"
+#include "ops/adjoint.h"
 #include "ops/dispatch.h"
 
 namespace lipscope {
 namespace {
 
-class MultilinearOp final : public Op {
+class MultilinearOp final : public Op, public GraphAdjoint {
  public:
   explicit MultilinearOp(Multilinear form) : form_(std::move(form)) {}
 
@@ -83,6 +84,22 @@ class MultilinearOp final : public Op {
   }
   std::optional<Relaxation> relax(std::span<const Box> in) const override {
     return multilinear_relax(form_, in);
+  }
+
+  // The same sum with the roles of the output and the input exchanged.
+  std::optional<ValueId> add_adjoint(const AdjointArgs& args) const override {
+    Multilinear part = form_;
+    for (const Multilinear::Term& term : part.terms) {
+      if (std::ranges::count(term.inputs, args.wrt) > 1) return std::nullopt;
+    }
+    std::erase_if(part.terms, [&](const Multilinear::Term& term) {
+      return std::ranges::count(term.inputs, args.wrt) == 0;
+    });
+    std::swap(part.out_strides, part.strides[args.wrt]);
+    part.out = args.builder.value(args.inputs[args.wrt]).type;
+    std::vector<ValueId> inputs(args.inputs.begin(), args.inputs.end());
+    inputs[args.wrt] = args.gradient;
+    return add_products(args.builder, std::move(part), std::move(inputs));
   }
 
  private:

@@ -8,9 +8,11 @@
 #include <numeric>
 
 #include "linalg/operator_norm.h"
+#include "ops/adjoint.h"
 #include "ops/affine_rows.h"
 #include "ops/box_product.h"
 #include "ops/dispatch.h"
+#include "ops/inverse_deviation.h"
 #include "ops/kind.h"
 #include "ops/row_bounds.h"
 #include "ops/rows.h"
@@ -35,7 +37,17 @@ struct Standardisation {
   std::optional<ValueType> statistics = {};  // mean and inverse deviation are outputs too
 };
 
-class StandardiseOp final : public Op, public BoxProduct {
+// 1/n, which is no double, between two of them.
+ValueId add_inverse(GraphBuilder& builder, double n) {
+  const Interval x = 1 / point(n);
+  const auto tensor = [](double value) {
+    return Tensor(ElementType::kFloat64, Shape{}, std::vector<double>{value});
+  };
+  return builder.constant("gradient", std::make_shared<const Tensor>(tensor(midpoint(x))),
+                          std::make_shared<const Box>(Box{tensor(x.lo), tensor(x.hi)}));
+}
+
+class StandardiseOp final : public Op, public BoxProduct, public GraphAdjoint {
  public:
   explicit StandardiseOp(Standardisation s)
       : s_(std::move(s)),
@@ -263,6 +275,65 @@ class StandardiseOp final : public Op, public BoxProduct {
       });
     });
     return relaxation(std::move(lower), std::move(upper));
+  }
+
+  // r (h - mean of h - z times the mean of z h) with h the gradient times the scale.
+  std::optional<ValueId> add_adjoint(const AdjointArgs& args) const override {
+    if (args.wrt != 0 || s_.epsilon_outside || !s_.places.empty() || !(s_.epsilon >= 0))
+      return std::nullopt;
+    GraphBuilder& b = args.builder;
+    const ValueId x = args.inputs[0];
+    Standardisation bare = s_;
+    bare.scale = bare.bias = false;
+    bare.statistics.reset();
+    const ValueId z =
+        b.add(std::make_shared<const StandardiseOp>(std::move(bare)), {x}, "gradient")[0];
+    const ValueId r =
+        b.add(make_inverse_deviation(s_.x.type, s_.rows, s_.length, divisor()), {x}, "gradient")[0];
+    // Entry i is entry i % length of row i / length, and i / inner % channels of the scale.
+    const std::vector<Index> all{s_.length, 1}, by_row{1, 0};
+    const Multilinear form{
+        .name = "Mul", .out = s_.x, .extents = {s_.rows, s_.length}, .out_strides = all};
+    ValueId h = args.gradient;
+    if (s_.scale) {
+      const Index outer = s_.rows * s_.length / (s_.inner * s_.channels);
+      const std::vector<Index> full{s_.inner * s_.channels, s_.inner, 1};
+      h = add_products(b,
+                       {.name = "Mul",
+                        .out = s_.x,
+                        .extents = {outer, s_.channels, s_.inner},
+                        .strides = {full, {0, 1, 0}},
+                        .out_strides = full,
+                        .terms = {{1, {0, 1}}}},
+                       {h, args.inputs[1]});
+    }
+    const auto mean = [&](std::vector<ValueId> factors) {
+      Multilinear sum = form;
+      sum.out.shape = {s_.rows};
+      sum.out_strides = by_row;
+      sum.strides.assign(factors.size(), all);
+      sum.terms = {{1, {0}}};
+      if (factors.size() > 1) sum.terms[0].inputs.push_back(1);
+      const ValueId total = add_products(b, std::move(sum), std::move(factors));
+      return add_products(b,
+                          {.name = "Mul",
+                           .out = {s_.x.type, {s_.rows}},
+                           .extents = {s_.rows},
+                           .strides = {{1}, {0}},
+                           .out_strides = {1},
+                           .terms = {{1, {0, 1}}}},
+                          {total, add_inverse(b, length())});
+    };
+    Multilinear rest = form;
+    rest.strides = {all, all, by_row, by_row};
+    rest.terms = {{1, {0}}, {-1, {1, 2}}};
+    if (s_.centred) rest.terms.push_back({-1, {3}});
+    const ValueId along = mean({z, h});
+    const ValueId e = add_products(b, rest, {h, z, along, s_.centred ? mean({h}) : along});
+    Multilinear scaled = form;
+    scaled.strides = {all, by_row};
+    scaled.terms = {{1, {0, 1}}};
+    return add_products(b, scaled, {e, r});
   }
 
   std::optional<Gain> gain(const GainQuery& query) const override {

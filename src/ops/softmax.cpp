@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "ops/adjoint.h"
 #include "ops/box_product.h"
 #include "ops/rows.h"
 #include "ops/softmax.h"
@@ -60,6 +61,30 @@ Interval weighted_range(const Group& x, std::span<const Interval> t) {
           softmax_functional_range({x.lower, x.upper}, high).hi};
 }
 
+Multilinear row_form(const ValueType& type, const RowSplit& split) {
+  const Index by_row = split.length * split.inner;
+  return {.name = "Mul",
+          .out = type,
+          .extents = {split.outer, split.length, split.inner},
+          .out_strides = {by_row, split.inner, 1}};
+}
+// Sums of a b over each row.
+ValueId add_row_sums(GraphBuilder& builder, ValueId a, ValueId b, const RowSplit& split) {
+  Multilinear form = row_form(builder.value(a).type, split);
+  form.strides = {form.out_strides, form.out_strides};
+  form.out.shape = {split.rows()};
+  form.out_strides = {split.inner, 0, 1};
+  form.terms = {{1, {0, 1}}};
+  return add_products(builder, std::move(form), {a, b});
+}
+// x minus a number per row.
+ValueId add_row_difference(GraphBuilder& builder, ValueId x, ValueId rows, const RowSplit& split) {
+  Multilinear form = row_form(builder.value(x).type, split);
+  form.strides = {form.out_strides, {split.inner, 0, 1}};
+  form.terms = {{1, {0}}, {-1, {1}}};
+  return add_products(builder, std::move(form), {x, rows});
+}
+
 struct Softmax {
   static constexpr std::string_view kName = "Softmax";
   template <class T>
@@ -85,6 +110,12 @@ struct Softmax {
     return softmax_box_norm_up({x.lower, x.upper}, norms);
   }
   static constexpr auto relax = relax_softmax;
+  // s (g - sum of s g).
+  static std::optional<ValueId> add_adjoint(const AdjointArgs& args, const RowSplit& split) {
+    const ValueId mean = add_row_sums(args.builder, args.output, args.gradient, split);
+    const ValueId centred = add_row_difference(args.builder, args.gradient, mean, split);
+    return add_product(args.builder, args.output, centred);
+  }
 
   // [attention-19]
   static double curvature_up(double) { return 1; }
@@ -131,6 +162,9 @@ struct LogSoftmax {
     return std::min(local, log_softmax_global_norm(norms.in, static_cast<Index>(x.size()), 1).hi);
   }
   static constexpr auto relax = relax_log_softmax;
+  static std::optional<ValueId> add_adjoint(const AdjointArgs&, const RowSplit&) {
+    return std::nullopt;
+  }
 
   static double curvature_up(double length) { return mul_up(0.5, sqrt_up(length)); }
 
@@ -151,7 +185,7 @@ struct LogSoftmax {
 
 // Softmax or LogSoftmax: values by the kernel, everything else by rows.
 template <class F>
-class SoftmaxOp final : public Op, public BoxProduct {
+class SoftmaxOp final : public Op, public BoxProduct, public GraphAdjoint {
  public:
   explicit SoftmaxOp(RowSplit split) : rows_(F{}, split), split_(split) {}
   [[nodiscard]] Index rows() const { return split_.rows(); }
@@ -187,6 +221,9 @@ class SoftmaxOp final : public Op, public BoxProduct {
 
   std::optional<Relaxation> relax(std::span<const Box> in) const override {
     return relax_rows(in[0], split_, F::relax);
+  }
+  std::optional<ValueId> add_adjoint(const AdjointArgs& args) const override {
+    return F::add_adjoint(args, split_);
   }
   double derivative_change_up(std::span<const Box>, double radius) const override {
     return gain_mul_up(radius, F::curvature_up(static_cast<double>(split_.length)));

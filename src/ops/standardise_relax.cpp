@@ -56,6 +56,19 @@ class NearRow {
     return width_up(by_tangent) <= room ? tangent(i, by_tangent) : scaled(i, by_slope, factor);
   }
 
+  // The same of 1 / D.
+  [[nodiscard]] RowPlane inverse_plane() const {
+    const Interval by_range = 1 / divisor_;
+    if (!expands_) return flat(by_range);
+    const Interval cube = inverse_ * inverse_ * inverse_;
+    const Interval by_tangent = inverse_ + bend_ - cube * Interval{0, div_up(square_reach_, 2)};
+    if (!(width_up(by_tangent) < width_up(by_range))) return flat(by_range);
+    RowPlane p = flat(by_tangent);
+    const Interval factor = -sqr(inverse_) / n_;
+    for (std::size_t j = 0; j < p.gradient.size(); ++j) p.gradient[j] = factor * z_[j];
+    return p;
+  }
+
  private:
   void find_center() {
     Interval mean = point(0);
@@ -123,6 +136,22 @@ RowRelaxation relax_standardised(const Group& x, const Divisor& divisor, const S
     upper.constant(i, range.hi);
   }
   return {std::move(lower).forms(), std::move(upper).forms()};
+}
+
+InverseForms relax_inverse_deviation(const Group& x, const Divisor& divisor) {
+  const NearRow row(x, divisor);
+  const RowPlane p = row.inverse_plane();
+  RowFormWriter lower(row.middle(), -1), upper(row.middle(), 1);
+  if (x.size() == 0 || !lower.plane(0, p) || !upper.plane(0, p)) {
+    const Interval range = 1 / divisor.range(divisor.spread(x));
+    return {range.lo, range.hi, {}, {}};
+  }
+  const RowForms below = std::move(lower).forms(), above = std::move(upper).forms();
+  const auto first = [&](const RowForms& forms) {
+    return std::vector<double>(forms.weights.begin(),
+                               forms.weights.begin() + static_cast<Index>(x.size()));
+  };
+  return {below.offsets[0], above.offsets[0], first(below), first(above)};
 }
 
 }  // namespace lipscope

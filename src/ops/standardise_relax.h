@@ -19,4 +19,11 @@ struct ScaleAndBias {
 [[nodiscard]] RowRelaxation relax_standardised(const Group& x, const Divisor& divisor,
                                                const ScaleAndBias& then);
 
+// Of 1 / D alone: offset and weights of a function below and one above.
+struct InverseForms {
+  double low = 0, high = 0;
+  std::vector<double> below, above;
+};
+[[nodiscard]] InverseForms relax_inverse_deviation(const Group& x, const Divisor& divisor);
+
 }  // namespace lipscope

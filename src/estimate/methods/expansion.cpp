@@ -24,6 +24,8 @@ std::string expansion_query_unsupported(const Query& query) {
 void run_expansion(const MethodRun& run) {
   if (!run.named && run.has_answered("local-lipsdp"))
     return run.decline("local-lipsdp is made for such networks");
+  if (!run.named && run.has_answered("graph-jacobian"))
+    return run.decline("graph-jacobian is closer");
   const bool euclidean = run.query.norms == NormPair{Norm(2), Norm(2)};
   std::string reason;
   if (!run.named && !euclidean && run.local_net(reason) != nullptr)
