@@ -96,8 +96,9 @@ struct UnitId {
 // A proof by cases [pieces-5]: each split is by the value before a unit, each leaf has a bound that
 // its multipliers prove, or no inner point.
 struct CaseTree {
-  // Non-negative weights, not all zero, with which the signed values before the units add up to
-  // nothing: then they cannot all be positive. `constant`: so does a positive constant.
+  // Non-negative weights, not all zero, with which the signed values before the units, less their
+  // kinks, add up to nothing: then they cannot all be positive. `constant`: so does a positive
+  // constant. A negative weight is that of the upper kink of a unit between two.
   struct Empty {
     std::vector<UnitId> units;
     std::vector<double> weights;

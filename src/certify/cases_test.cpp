@@ -17,7 +17,8 @@ namespace {
 
 using testing_support::ModelWriter;
 
-OnnxModel piecewise_model() {
+// `elsewhere`: kinks that are not at zero.
+OnnxModel piecewise_model(bool elsewhere = false) {
   std::mt19937 rng(4);
   std::normal_distribution<float> normal;
   ModelWriter w;
@@ -33,9 +34,15 @@ OnnxModel piecewise_model() {
   weight("b", {5}, 5);
   weight("C", {5, 2}, 10);
   w.node("Gemm", {"x", "A", "a"}, {"u"}, "first");
-  w.node("Relu", {"u"}, {"v"}, "relu");
+  if (elsewhere) {
+    w.weight("low", {}, {-0.6F});
+    w.weight("high", {}, {0.7F});
+    w.node("Clip", {"u", "low", "high"}, {"v"}, "clip");
+  } else {
+    w.node("Relu", {"u"}, {"v"}, "relu");
+  }
   w.node("Gemm", {"v", "B", "b"}, {"w"}, "second");
-  w.node("LeakyRelu", {"w"}, {"z"}, "leaky");
+  w.node(elsewhere ? "HardSigmoid" : "LeakyRelu", {"w"}, {"z"}, "last");
   w.node("MatMul", {"z", "C"}, {"y"}, "third");
   w.output("y");
   return w.read();
@@ -67,11 +74,16 @@ CheckResult check_resealed_cases(const OnnxModel& model, Json certificate) {
   return check_certificate(model, to_text(certificate));
 }
 
-class CasesProof : public testing::TestWithParam<std::pair<const char*, bool>> {
+struct CasesCase {
+  const char* norm;
+  bool bounded, elsewhere = false;
+};
+
+class CasesProof : public testing::TestWithParam<CasesCase> {
  protected:
-  OnnxModel model = piecewise_model();
+  OnnxModel model = piecewise_model(GetParam().elsewhere);
   Json whole =
-      cases_certificate(model, GetParam().first, GetParam().second ? box_of_cases() : Domain{});
+      cases_certificate(model, GetParam().norm, GetParam().bounded ? box_of_cases() : Domain{});
   Json changed = whole;
   Json& nodes() { return changed["proof"][0]["nodes"]; }
   bool accepted() { return check_resealed_cases(model, changed).valid; }
@@ -104,7 +116,7 @@ TEST_P(CasesProof, IsRejectedWhenACaseIsMissing) {
     changed = whole;
     nodes()[i]["split"][0] = 99;
     EXPECT_FALSE(accepted()) << i;
-    if (GetParam().second) continue;  // a split elsewhere may still prove the claim
+    if (GetParam().bounded) continue;  // a split elsewhere may still prove the claim
     changed = whole;
     nodes()[i]["at"] = 5.0;
     EXPECT_FALSE(accepted()) << i;
@@ -130,7 +142,7 @@ TEST_P(CasesProof, IsRejectedWhenSomethingNonEmptyIsCalledEmpty) {
 }
 
 TEST_P(CasesProof, IsRejectedForALargerDomain) {
-  if (!GetParam().second) return;
+  if (!GetParam().bounded) return;
   changed["query"]["domain"]["hi"] = {3.0, 3.0, 3.0};
   changed["query"]["domain"]["lo"] = {-3.0, -3.0, -3.0};
   EXPECT_FALSE(accepted());
@@ -139,12 +151,17 @@ TEST_P(CasesProof, IsRejectedForALargerDomain) {
 }
 
 INSTANTIATE_TEST_SUITE_P(AllNorms, CasesProof,
-                         testing::Values(std::pair{"2", false}, std::pair{"inf", false},
-                                         std::pair{"1", false}, std::pair{"2:inf", false},
-                                         std::pair{"2", true}, std::pair{"inf", true},
-                                         std::pair{"1", true}, std::pair{"1:2", true},
-                                         std::pair{"inf:1", true}, std::pair{"2:1", true},
-                                         std::pair{"inf:2", false}));
+                         testing::Values(CasesCase{"2", false}, CasesCase{"inf", false},
+                                         CasesCase{"1", false}, CasesCase{"2:inf", false},
+                                         CasesCase{"2", true}, CasesCase{"inf", true},
+                                         CasesCase{"1", true}, CasesCase{"1:2", true},
+                                         CasesCase{"inf:1", true}, CasesCase{"2:1", true},
+                                         CasesCase{"inf:2", false}));
+INSTANTIATE_TEST_SUITE_P(KinksElsewhere, CasesProof,
+                         testing::Values(CasesCase{"2", false, true}, CasesCase{"inf", false, true},
+                                         CasesCase{"2", true, true}, CasesCase{"inf", true, true},
+                                         CasesCase{"1", true, true},
+                                         CasesCase{"inf:1", true, true}));
 
 class LocalProof : public testing::TestWithParam<std::pair<const char*, const char*>> {
  protected:

@@ -6,6 +6,7 @@
 
 #include "base/rounding.h"
 #include "ops/elementwise.h"
+#include "pieces/signs.h"
 #include "pieces/small.h"
 #include "pieces/widest_point.h"
 
@@ -14,17 +15,12 @@ namespace {
 
 // Of what a unit makes of its value.
 Interval behind_unit(const DenseLayer& layer, std::size_t i, const Interval& z) {
-  const double below = layer.below[i], above = layer.above[i];
-  if (std::isnan(below)) {
-    const Box box{Tensor::vector(std::vector<double>{z.lo}),
-                  Tensor::vector(std::vector<double>{z.hi})};
-    const auto range = layer.phi[i]->range(std::span(&box, 1));
-    return range ? Interval{(*range)[0].lower.doubles()[0], (*range)[0].upper.doubles()[0]}
-                 : kEntire;
-  }
-  if (z.lo >= 0) return z * above;
-  if (z.hi <= 0) return z * below;
-  return hull(Interval{z.lo, 0} * below, Interval{0, z.hi} * above);
+  const UnitForm form = layer.form(i);
+  if (!form.curved()) return values_of(form, z);
+  const Box box{Tensor::vector(std::vector<double>{z.lo}),
+                Tensor::vector(std::vector<double>{z.hi})};
+  const auto range = form.phi->range(std::span(&box, 1));
+  return range ? Interval{(*range)[0].lower.doubles()[0], (*range)[0].upper.doubles()[0]} : kEntire;
 }
 
 // Values before the units at a point, all rounding included.
@@ -77,7 +73,33 @@ BoundedRegion::BoundedRegion(const BoundedRegion& other)
     : net_(other.net_),
       domain_(other.domain_),
       forward_(other.forward_, domain_),
-      usable_(other.usable_) {}
+      usable_(other.usable_),
+      cuts_(other.cuts_) {}
+
+bool BoundedRegion::restrict_to(Path& path) {
+  cuts_.clear();
+  for (Side& side : path) {
+    const UnitForm form = net_.layers[side.unit.layer].form(side.unit.place);
+    const auto kink = form.linear ? kink_at(form, side.at) : std::nullopt;
+    if (!kink) continue;
+    auto known = std::ranges::find(cuts_, side.unit, &Cut::unit);
+    if (known == cuts_.end()) known = cuts_.insert(known, {side.unit, {0, form.pieces() - 1}});
+    if (!cut(known->span, form, side)) return false;
+    side.at = side.above ? form.kink(*kink).lo : form.kink(*kink).hi;
+  }
+  return forward_.restrict_to(path);
+}
+
+PieceSpan BoundedRegion::span_of(UnitId unit) const {
+  PieceSpan span =
+      net_.layers[unit.layer].form(unit.place).on(forward_.ranges()[unit.layer][unit.place]);
+  const auto known = std::ranges::find(cuts_, unit, &Cut::unit);
+  if (known == cuts_.end()) return span;
+  // Where both leave nothing the part has no inner points, and any piece will do.
+  span.first = std::max(span.first, known->span.first);
+  span.last = std::max(span.first, std::min(span.last, known->span.last));
+  return span;
+}
 
 Slopes BoundedRegion::slopes() const {
   Slopes slopes(net_.hidden());
@@ -85,13 +107,15 @@ Slopes BoundedRegion::slopes() const {
     const DenseLayer& layer = net_.layers[k];
     for (std::size_t i = 0; i < layer.slopes.size(); ++i) {
       const Interval range = forward_.ranges()[k][i];
-      if (std::isnan(layer.below[i])) {
-        const auto found = layer.phi[i]->slopes(range);
-        slopes[k].push_back(found && is_bounded(*found) ? *found : layer.slopes[i]);
-      } else {
+      if (!std::isnan(layer.below[i])) {
         slopes[k].push_back(range.lo >= 0   ? point(layer.above[i])
                             : range.hi <= 0 ? point(layer.below[i])
                                             : layer.slopes[i]);
+      } else if (const UnitForm form = layer.form(i); form.linear) {
+        slopes[k].push_back(slopes_of(form, span_of({k, i})));
+      } else {
+        const auto found = layer.phi[i]->slopes(range);
+        slopes[k].push_back(found && is_bounded(*found) ? *found : layer.slopes[i]);
       }
     }
   }
@@ -132,9 +156,10 @@ void BoundedRegion::find_point_or_proof(const Path& path, const std::vector<doub
   view.point = std::move(widest.x);
 }
 
-Region::View BoundedRegion::look(const Path& path, const std::vector<double>& known) {
+Region::View BoundedRegion::look(const Path& sides, const std::vector<double>& known) {
   View view;
-  if (!forward_.restrict_to(path)) {
+  Path path = sides;
+  if (!restrict_to(path)) {
     view.empty = true;
     return view;
   }
@@ -151,9 +176,10 @@ Region::View BoundedRegion::look(const Path& path, const std::vector<double>& kn
   return view;
 }
 
-Region::View BoundedRegion::confirm(const Path& path, const CaseTree::Empty& proof) {
+Region::View BoundedRegion::confirm(const Path& sides, const CaseTree::Empty& proof) {
   View view;
-  view.empty = !forward_.restrict_to(path);
+  Path path = sides;
+  view.empty = !restrict_to(path);
   if (view.empty) return view;
   if (!proof.weights.empty() && proof.weights.size() == path.size())
     view.empty = refutes(forward_.planes_of(path), proof.weights);
@@ -166,6 +192,16 @@ std::optional<double> BoundedRegion::split_at(UnitId unit) const {
   const Interval range = forward_.ranges()[unit.layer][unit.place];
   if (!std::isnan(layer.below[unit.place]))
     return range.lo < 0 && range.hi > 0 ? std::optional(0.0) : std::nullopt;
+  if (const UnitForm form = layer.form(unit.place); form.linear) {
+    const auto [first, last] = span_of(unit);
+    std::optional<double> best;  // the kink next to the middle
+    const auto way = [&](double at) { return std::fabs(at - midpoint(range)); };
+    for (std::size_t i = first; i < last; ++i) {
+      const double at = midpoint(form.kink(i));
+      if (!best || way(at) < way(*best)) best = at;
+    }
+    return best;
+  }
   const double width = range.hi - range.lo;
   if (!(width > 1e-6)) return std::nullopt;
   // Most functions bend at zero.
@@ -180,7 +216,8 @@ bool BoundedRegion::narrow(const Multipliers& multipliers) {
   for (std::size_t k = 0; k < net_.hidden(); ++k) {
     if (std::ssize(multipliers[k]) != net_.layers[k].out) return false;
   }
-  (void)forward_.restrict_to({});
+  Path none;
+  (void)restrict_to(none);
   const auto constants = EuclideanBound(net_, std::nullopt).before_units(slopes(), multipliers);
   auto ranges = values_at(net_, around->center);
   for (std::size_t k = 0; k < ranges.size(); ++k) {
@@ -203,7 +240,10 @@ Slopes BoundedRegion::slopes_at(const std::vector<double>& x) const {
       const double* w = layer.row(static_cast<Index>(i));
       double z = 0.5 * (layer.bias[i].lo + layer.bias[i].hi);
       for (std::size_t j = 0; j < value.size(); ++j) z += w[j] * value[j];
-      if (std::isnan(layer.below[i])) {
+      if (const UnitForm form = layer.form(i); form.linear) {
+        slopes[k].push_back(point(form.piece(piece_at(form, z)).slope));
+        next[i] = plain_value(form, z);
+      } else if (std::isnan(layer.below[i])) {
         const Tensor here = Tensor::vector(std::vector<double>{z});
         const Box box{here, here};
         const auto slope = layer.phi[i]->slopes({z - 1e-9, z + 1e-9});

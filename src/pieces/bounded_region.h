@@ -38,6 +38,14 @@ class BoundedRegion : public Region {
   bool narrow(const Multipliers& multipliers);
 
  private:
+  // Pieces that the sides of the path leave of a unit with kinks elsewhere than at zero.
+  struct Cut {
+    UnitId unit;
+    PieceSpan span;
+  };
+  // Makes sides at kinks hold for all that is known of these; false when nothing is left.
+  bool restrict_to(Path& path);
+  [[nodiscard]] PieceSpan span_of(UnitId unit) const;
   [[nodiscard]] Slopes slopes() const;
   void find_point_or_proof(const Path& path, const std::vector<double>& known, bool leaf,
                            View& view) const;
@@ -49,6 +57,7 @@ class BoundedRegion : public Region {
   DomainSupport domain_;
   ForwardBounds forward_;
   bool usable_ = false;
+  std::vector<Cut> cuts_;
 };
 
 }  // namespace lipscope

@@ -37,14 +37,15 @@ Slopes some_slopes(const Slopes& intervals, Rng& rng) {
 
 // Some units decided, others with both slopes.
 Slopes some_intervals(const LayeredNet& net, Rng& rng) {
-  Signs signs = open_signs(net);
-  for (auto& layer : signs) {
-    for (auto& sign : layer) sign = static_cast<std::int8_t>(pick_of(rng, 4) - 1);
+  Spans spans = open_spans(net);
+  for (auto& layer : spans) {
+    for (PieceSpan& span : layer) {
+      const Index side = pick_of(rng, 4) - 1;  // below, open, above, open
+      if (side == -1) span.last = 0;
+      if (side == 1) span.first = span.last;
+    }
   }
-  for (auto& layer : signs) {
-    for (auto& sign : layer) sign = sign == 2 ? std::int8_t{0} : sign;
-  }
-  return slopes_of(net, signs);
+  return slopes_of(net, spans);
 }
 
 TEST(LayeredNet, HasTheJacobiansOfTheGraph) {
@@ -150,7 +151,7 @@ TEST(EuclideanBound, RefusesMultipliersThatProveNothing) {
   Rng rng(6);
   const LayeredNet net = layered(random_pieces(rng, 3, {4}, 1, {"Relu"}));
   EuclideanBound bound(net, Index{0});
-  const Slopes open = slopes_of(net, open_signs(net));
+  const Slopes open = slopes_of(net, open_spans(net));
   for (const double s : {-1.0, 1e-300, HUGE_VAL, std::nan("")}) {
     EXPECT_EQ(bound.up(open, {std::vector<double>(4, s)}), kInf) << s;
   }
@@ -257,21 +258,28 @@ TEST(WidestPoint, LiesInsideOrItsWeightsSayWhyNot) {
   EXPECT_LT(empty, 450);
 }
 
-// Signs that occur at a point are never said not to occur.
-TEST(ConeRegion, NeverDeniesSignsThatOccur) {
+// Pieces that occur at a point are never said not to occur.
+TEST(ConeRegion, NeverDeniesPiecesThatOccur) {
   Rng rng(10);
   std::normal_distribution<double> normal;
   int denied = 0, found = 0;
-  for (int trial = 0; trial < 300; ++trial) {
+  for (int trial = 0; trial < 600; ++trial) {
     std::vector<Index> widths;
     for (Index k = 1 + pick_of(rng, 3); k > 0; --k) widths.push_back(1 + pick_of(rng, 6));
-    const LayeredNet net = layered(random_pieces(rng, 1 + pick_of(rng, 4), widths, 1));
+    const Index n = 1 + pick_of(rng, 4);
+    const LayeredNet net =
+        layered(trial % 2 == 0 ? random_pieces(rng, n, widths, 1)
+                               : random_pieces(rng, n, widths, 1, testing_support::kAllKinks));
     ConeRegion region(net);
-    const auto path_of = [&](const Signs& signs, std::size_t units) {
+    const auto path_of = [&](const Spans& spans, std::size_t sides) {
       Path path;
-      for (std::size_t k = 0; k < signs.size(); ++k) {
-        for (std::size_t i = 0; i < signs[k].size() && path.size() < units; ++i)
-          path.push_back({{k, i}, 0, signs[k][i] > 0});
+      for (std::size_t k = 0; k < spans.size(); ++k) {
+        for (std::size_t i = 0; i < spans[k].size() && path.size() < sides; ++i) {
+          const UnitForm form = net.layers[k].form(i);
+          const auto [first, last] = spans[k][i];
+          if (first > 0) path.push_back({{k, i}, midpoint(form.kink(first - 1)), true});
+          if (last + 1 < form.pieces()) path.push_back({{k, i}, midpoint(form.kink(last)), false});
+        }
       }
       return path;
     };
@@ -279,29 +287,34 @@ TEST(ConeRegion, NeverDeniesSignsThatOccur) {
       std::vector<double> x;
       for (Index i = 0; i < net.inputs(); ++i)
         x.push_back(std::exp(2 * normal(rng)) * (rng() % 2 == 0 ? 1 : -1));
-      const Path path = path_of(signs_at(net, x), 1 + rng() % 12);
+      const Path path = path_of(spans_at(net, x), 1 + rng() % 12);
       EXPECT_FALSE(region.look(path, {}).empty);
     }
-    // Random signs: what is denied has to be confirmed, a point has to have the signs.
-    Signs signs = open_signs(net);
-    for (auto& layer : signs) {
-      for (auto& sign : layer) sign = rng() % 2 == 0 ? 1 : -1;
+    // Random pieces: what is denied has to be confirmed, a point has to have the pieces.
+    Spans spans = open_spans(net);
+    for (std::size_t k = 0; k < spans.size(); ++k) {
+      for (std::size_t i = 0; i < spans[k].size(); ++i) {
+        if (net.layers[k].below[i] == net.layers[k].above[i]) continue;
+        spans[k][i].first = spans[k][i].last = rng() % (spans[k][i].last + 1);
+      }
     }
-    const Path path = path_of(signs, 100);
+    const Path path = path_of(spans, 100);
     const Region::View view = region.look(path, {});
     if (view.empty) {
       ++denied;
       EXPECT_TRUE(region.confirm(path, view.proof).empty);
       CaseTree::Empty other = view.proof;
       for (double& w : other.weights) w = -w;
-      EXPECT_FALSE(region.confirm(path, other).empty);
+      if (trial % 2 == 0) {
+        EXPECT_FALSE(region.confirm(path, other).empty);
+      }
     } else if (!view.point.empty()) {
       ++found;
-      EXPECT_EQ(signs_at(net, view.point), signs);
+      EXPECT_TRUE(agrees(spans, spans_at(net, view.point)));
     }
   }
-  EXPECT_GT(denied, 50);
-  EXPECT_GT(found, 50);
+  EXPECT_GT(denied, 100);
+  EXPECT_GT(found, 100);
 }
 
 // Values at points of the domain lie in the ranges, for ReLUs and for curved functions; parts that
@@ -311,10 +324,10 @@ TEST(BoundedRegion, HoldsItsPoints) {
   std::uniform_real_distribution<double> uniform(-1, 1);
   int splits = 0, empty = 0;
   for (int trial = 0; trial < 300; ++trial) {
-    const Graph graph = trial % 3 == 0
-                            ? testing_support::random_chain(rng)
-                            : random_pieces(rng, 1 + pick_of(rng, 4),
-                                            {1 + pick_of(rng, 6), 1 + pick_of(rng, 6)}, 1);
+    const Graph graph = trial % 3 == 0 ? testing_support::random_chain(rng)
+                                       : random_pieces(rng, 1 + pick_of(rng, 4),
+                                                       {1 + pick_of(rng, 6), 1 + pick_of(rng, 6)},
+                                                       1, testing_support::kAllKinks);
     std::string reason;
     const auto net = as_layered_net(graph, 10'000, reason);
     if (!net) continue;

@@ -13,13 +13,18 @@ namespace {
 using Vector = std::vector<double>;
 using IntervalVector = std::vector<Interval>;
 
-double slope_at(const DenseLayer& layer, std::size_t i, int sign) {
-  return sign > 0 ? layer.above[i] : layer.below[i];
+// Open in the sense that its piece is not known.
+bool undecided(const DenseLayer& layer, std::size_t i, const PieceSpan& span) {
+  return layer.form(i).curved() || (!span.single() && layer.below[i] != layer.above[i]);
 }
 
-// Open in the sense that its slope is not known.
-bool undecided(const DenseLayer& layer, std::size_t i, int sign) {
-  return sign == 0 && layer.below[i] != layer.above[i];
+// The sides that a unit is known to be on: above the kink before its first piece, below the one
+// behind its last.
+bool has_side(const UnitForm& form, const PieceSpan& span, bool above) {
+  return above ? span.first > 0 : span.last + 1 < form.pieces();
+}
+Interval kink_of(const UnitForm& form, const PieceSpan& span, bool above) {
+  return above ? form.kink(span.first - 1) : form.kink(span.last);
 }
 
 Interval weight_at(const DenseLayer& layer, std::size_t i, std::size_t j) {
@@ -28,15 +33,26 @@ Interval weight_at(const DenseLayer& layer, std::size_t i, std::size_t j) {
   return {sub_down(w, r), add_up(w, r)};
 }
 
-// A sum of weighted signed values of units that are linear functions for the given signs. Each
-// value is a combination of values further down: of units of the sum, which stay as they are, and
-// of the rest, down to the units of layer `bottom` or, for -1, to the input; and of t.
+// A sum of weighted signed values of units, less their kinks, that are linear functions for the
+// given pieces. Each value is a combination of values further down: of units of the sum, which stay
+// as they are, and of the rest, down to the units of layer `bottom` or, for -1, to the input; and
+// of t.
 class SignedSum {
  public:
-  SignedSum(const LayeredNet& net, const Signs& signs, const CaseTree::Empty& proof,
+  // Each unit of the proof has a side: that of its weight's sign where it has both.
+  SignedSum(const LayeredNet& net, const Spans& spans, const CaseTree::Empty& proof,
             const std::vector<std::vector<std::ptrdiff_t>>& members)
-      : net_(net), signs_(signs), proof_(proof), members_(members), count_(proof.units.size()) {
-    for (std::size_t u = 0; u < count_; ++u) order_.push_back(u);
+      : net_(net), spans_(spans), proof_(proof), members_(members), count_(proof.units.size()) {
+    for (std::size_t u = 0; u < count_; ++u) {
+      order_.push_back(u);
+      const auto [layer, place] = proof.units[u];
+      const UnitForm form = net.layers[layer].form(place);
+      const PieceSpan& span = spans[layer][place];
+      const bool up = has_side(form, span, true), down = has_side(form, span, false);
+      above_.push_back(up && (!down || proof.weights[u] >= 0));
+      kinks_.push_back(kink_of(form, span, above_.back()));
+      guesses_.push_back(up && down ? std::fabs(proof.weights[u]) : proof.weights[u]);
+    }
     std::ranges::sort(order_, [&](std::size_t a, std::size_t b) {
       return proof.units[a].layer > proof.units[b].layer;
     });
@@ -54,22 +70,24 @@ class SignedSum {
     IntervalVector own;      // by entry of the bottom, then t
     IntervalVector through;  // by unit of the sum
   };
-  [[nodiscard]] double sign_of(std::size_t u) const {
-    return signs_[proof_.units[u].layer][proof_.units[u].place];
-  }
-  Share share_of(UnitId unit, std::ptrdiff_t bottom) const;
-  // The value before the unit is not the same zero for all inputs.
-  [[nodiscard]] bool is_not_zero(UnitId unit) const;
+  [[nodiscard]] double sign_of(std::size_t u) const { return above_[u] ? 1 : -1; }
+  // Of a unit of the sum.
+  Share share_of(std::size_t u, std::ptrdiff_t bottom) const;
+  // The value before the unit is not its kink for all inputs.
+  [[nodiscard]] bool is_not_zero(std::size_t u) const;
   bool vanishes_above(std::ptrdiff_t bottom);
   void guess_weights();
   bool solve_for(const std::vector<std::size_t>& equations);
   bool weights_fit(std::ptrdiff_t bottom) const;
 
   const LayeredNet& net_;
-  const Signs& signs_;
+  const Spans& spans_;
   const CaseTree::Empty& proof_;
   const std::vector<std::vector<std::ptrdiff_t>>& members_;
   std::size_t count_;
+  std::vector<bool> above_;  // by unit of the sum
+  IntervalVector kinks_;
+  Vector guesses_;                  // weights
   std::vector<std::size_t> order_;  // deep units first
   std::vector<Share> shares_;
   // The sum is one of mu_u times share_u, where mu_u is the unit's own weight and what deeper units
@@ -133,7 +151,8 @@ std::optional<IntervalVector> solve_enclosed(const std::vector<IntervalVector>& 
   return result;
 }
 
-SignedSum::Share SignedSum::share_of(UnitId unit, std::ptrdiff_t bottom) const {
+SignedSum::Share SignedSum::share_of(std::size_t u, std::ptrdiff_t bottom) const {
+  const UnitId unit = proof_.units[u];
   const DenseLayer& own = net_.layers[unit.layer];
   const std::size_t width = static_cast<std::size_t>(
       bottom < 0 ? net_.inputs() : net_.layers[static_cast<std::size_t>(bottom)].out);
@@ -142,16 +161,20 @@ SignedSum::Share SignedSum::share_of(UnitId unit, std::ptrdiff_t bottom) const {
   IntervalVector row;
   for (std::size_t j = 0; j < static_cast<std::size_t>(own.in); ++j)
     row.push_back(weight_at(own, unit.place, j));
-  Interval constant = own.bias[unit.place];
+  Interval constant = own.bias[unit.place] - kinks_[u];
   for (auto k = static_cast<std::ptrdiff_t>(unit.layer) - 1; k >= bottom && k >= 0; --k) {
     const auto at = static_cast<std::size_t>(k);
     const DenseLayer& layer = net_.layers[at];
     IntervalVector before(k == bottom ? width : static_cast<std::size_t>(layer.in), point(0));
     for (std::size_t i = 0; i < row.size(); ++i) {
-      const Interval part = row[i] * point(slope_at(layer, i, signs_[at][i]));
+      const auto [slope, offset] = layer.form(i).piece(spans_[at][i].first);
+      if (offset != point(0)) constant += row[i] * offset;
+      const Interval part = row[i] * point(slope);
       if (part == point(0)) continue;
       if (members_[at][i] >= 0) {
-        share.through[static_cast<std::size_t>(members_[at][i])] = part;
+        const auto member = static_cast<std::size_t>(members_[at][i]);
+        share.through[member] = part;
+        if (kinks_[member] != point(0)) constant += part * kinks_[member];
       } else if (k == bottom) {
         before[i] = part;
       } else {
@@ -166,10 +189,10 @@ SignedSum::Share SignedSum::share_of(UnitId unit, std::ptrdiff_t bottom) const {
   return share;
 }
 
-bool SignedSum::is_not_zero(UnitId unit) const {
+bool SignedSum::is_not_zero(std::size_t u) const {
   std::vector<std::vector<std::ptrdiff_t>> nobody;
-  for (const auto& layer : signs_) nobody.emplace_back(layer.size(), -1);
-  const Share whole = SignedSum(net_, signs_, proof_, nobody).share_of(unit, -1);
+  for (const auto& layer : spans_) nobody.emplace_back(layer.size(), -1);
+  const Share whole = SignedSum(net_, spans_, proof_, nobody).share_of(u, -1);
   return std::ranges::any_of(whole.own, [](const Interval& e) { return e.lo > 0 || e.hi < 0; });
 }
 
@@ -177,8 +200,8 @@ void SignedSum::guess_weights() {
   mu_.assign(count_, 0);
   unknown_.clear();
   for (const std::size_t u : order_) {
-    double size = std::fabs(proof_.weights[u]);
-    mu_[u] = sign_of(u) * proof_.weights[u];
+    double size = std::fabs(guesses_[u]);
+    mu_[u] = sign_of(u) * guesses_[u];
     for (std::size_t d = 0; d < count_; ++d) {
       const Interval part = shares_[d].through[u];
       const double taken = 0.5 * (part.lo + part.hi) * mu_[d];
@@ -232,7 +255,7 @@ bool SignedSum::weights_fit(std::ptrdiff_t bottom) const {
     for (std::size_t d = 0; d < count_; ++d) weight -= shares_[d].through[u] * values_[d];
     weight *= point(sign_of(u));
     if (!fits(weight)) return false;
-    varies = varies || (weight.lo > 0 && is_not_zero(proof_.units[u]));
+    varies = varies || (weight.lo > 0 && is_not_zero(u));
     constant += shares_[u].own.back() * values_[u];
   }
   // The equation of t has the slack of t's own weight where t takes part.
@@ -243,7 +266,7 @@ bool SignedSum::weights_fit(std::ptrdiff_t bottom) const {
 
 bool SignedSum::vanishes_above(std::ptrdiff_t bottom) {
   shares_.clear();
-  for (const UnitId unit : proof_.units) shares_.push_back(share_of(unit, bottom));
+  for (std::size_t u = 0; u < count_; ++u) shares_.push_back(share_of(u, bottom));
   guess_weights();
   if (std::ranges::any_of(unknown_, [&](std::size_t u) {
         return static_cast<std::ptrdiff_t>(proof_.units[u].layer) <= bottom;
@@ -260,82 +283,103 @@ bool SignedSum::vanishes_above(std::ptrdiff_t bottom) {
   return (equations.empty() || solve_for(equations)) && weights_fit(bottom);
 }
 
+// Both sides of a unit leave one of them, and a positive constant.
+void add_to(CaseTree::Empty& proof, UnitId unit, double weight) {
+  const auto known = std::ranges::find(proof.units, unit);
+  if (known == proof.units.end()) {
+    proof.units.push_back(unit);
+    proof.weights.push_back(weight);
+  } else {
+    proof.weights[static_cast<std::size_t>(known - proof.units.begin())] += weight;
+    proof.constant = true;
+  }
+}
+
 }  // namespace
 
 Region::View ConeRegion::look(const Path& path, const std::vector<double>& known) {
   View view;
-  const auto signs = signs_of(net_, path);
-  if (!signs) {
+  auto spans = spans_of(net_, path);
+  if (!spans) {
     view.empty = true;
     return view;
   }
-  signs_ = *signs;
-  view.slopes = slopes_of(net_, signs_);
+  spans_ = *std::move(spans);
+  view.slopes = slopes_of(net_, spans_);
   // A single piece gets a point well inside: known ones may lie on its edge.
   const bool single = std::ranges::all_of(view.slopes, [](const auto& layer) {
     return std::ranges::all_of(layer, [](const Interval& s) { return s.lo == s.hi; });
   });
-  if (!single && !known.empty() && agrees(signs_, signs_at(net_, known))) {
+  if (!single && !known.empty() && agrees(spans_, spans_at(net_, known))) {
     view.point = known;
   } else {
-    find_point_or_proof(signs_, view);
+    find_point_or_proof(spans_, view);
   }
   return view;
 }
 
 Region::View ConeRegion::confirm(const Path& path, const CaseTree::Empty& proof) {
   View view;
-  const auto signs = signs_of(net_, path);
-  view.empty = !signs || (!proof.units.empty() && proves_empty(*signs, proof));
-  if (signs) view.slopes = slopes_of(net_, *signs);
+  const auto spans = spans_of(net_, path);
+  view.empty = !spans || (!proof.units.empty() && proves_empty(*spans, proof));
+  if (spans) view.slopes = slopes_of(net_, *spans);
   return view;
 }
 
 std::optional<double> ConeRegion::split_at(UnitId unit) const {
-  return is_open(net_, signs_, unit) ? std::optional(0.0) : std::nullopt;
+  if (!is_open(net_, spans_, unit)) return std::nullopt;
+  const auto [first, last] = spans_[unit.layer][unit.place];
+  return midpoint(net_.layers[unit.layer].form(unit.place).kink((first + last) / 2));
 }
 
 Slopes ConeRegion::slopes_at(const std::vector<double>& point) const {
-  return slopes_of(net_, signs_at(net_, point));
+  return slopes_of(net_, spans_at(net_, point));
 }
 
-void ConeRegion::find_point_or_proof(const Signs& signs, View& finding) const {
+void ConeRegion::find_point_or_proof(const Spans& spans, View& finding) const {
   const auto n = static_cast<std::size_t>(net_.inputs());
+  struct Of {
+    UnitId unit;
+    double factor;  // of its value in the row
+  };
   std::vector<Vector> rows;
-  std::vector<UnitId> units;
-  Vector norms;
+  std::vector<Of> sides;
   // The values before the units of a layer as functions of (x, t), while they are linear.
   std::vector<Vector> before;
   for (std::size_t k = 0; k < net_.hidden(); ++k) {
     const DenseLayer& layer = net_.layers[k];
     std::vector<Vector> values;
-    for (std::size_t i = 0; i < signs[k].size(); ++i) {
+    for (std::size_t i = 0; i < spans[k].size(); ++i) {
       Vector value(n + 1, 0);
       const double* w = layer.row(static_cast<Index>(i));
       for (std::size_t j = 0; j < static_cast<std::size_t>(layer.in); ++j) {
         if (k == 0) {
           value[j] = w[j];
         } else if (w[j] != 0) {
-          const double slope = slope_at(net_.layers[k - 1], j, signs[k - 1][j]);
+          const auto [slope, offset] = net_.layers[k - 1].form(j).piece(spans[k - 1][j].first);
+          value[n] += w[j] * midpoint(offset);
           if (slope == 0) continue;
           for (std::size_t c = 0; c <= n; ++c) value[c] += w[j] * slope * before[j][c];
         }
       }
       value[n] += 0.5 * (layer.bias[i].lo + layer.bias[i].hi);
-      double norm = 0;
-      for (const double e : value) norm += e * e;
-      norm = std::sqrt(norm);
-      if (signs[k][i] != 0 && norm > 0) {
-        rows.push_back(value);
-        for (double& e : rows.back()) e *= signs[k][i] / norm;
-        units.push_back({k, i});
-        norms.push_back(norm);
+      const UnitForm form = layer.form(i);
+      for (const bool above : {false, true}) {
+        if (!has_side(form, spans[k][i], above)) continue;
+        Vector row = value;
+        row[n] -= midpoint(kink_of(form, spans[k][i], above));
+        double norm = 0;
+        for (const double e : row) norm += e * e;
+        if (!(norm > 0)) continue;
+        sides.push_back({{k, i}, (above ? 1 : -1) / std::sqrt(norm)});
+        for (double& e : row) e *= sides.back().factor;
+        rows.push_back(std::move(row));
       }
       values.push_back(std::move(value));
     }
     bool linear = true;
-    for (std::size_t i = 0; i < signs[k].size(); ++i)
-      linear = linear && !undecided(layer, i, signs[k][i]);
+    for (std::size_t i = 0; i < spans[k].size(); ++i)
+      linear = linear && !undecided(layer, i, spans[k][i]);
     if (!linear) break;
     before = std::move(values);
   }
@@ -359,38 +403,46 @@ void ConeRegion::find_point_or_proof(const Signs& signs, View& finding) const {
     for (std::size_t i = 0; i < nearest.points.size(); ++i) {
       const std::size_t at = nearest.points[i];
       if (nearest.weights[i] < least_weight) continue;
-      if (at == units.size()) {
+      if (at == sides.size()) {
         finding.proof.constant = true;
       } else {
-        finding.proof.units.push_back(units[at]);
-        finding.proof.weights.push_back(nearest.weights[i] / norms[at]);
+        add_to(finding.proof, sides[at].unit, nearest.weights[i] * sides[at].factor);
       }
     }
-    finding.empty = proves_empty(signs, finding.proof);
+    for (std::size_t u = 0; u < finding.proof.units.size(); ++u) {
+      const auto [layer, place] = finding.proof.units[u];
+      const UnitForm form = net_.layers[layer].form(place);
+      const PieceSpan& span = spans[layer][place];
+      if (!has_side(form, span, true) || !has_side(form, span, false))
+        finding.proof.weights[u] = std::fabs(finding.proof.weights[u]);
+    }
+    finding.empty = proves_empty(spans, finding.proof);
     if (finding.empty) break;
   }
 }
 
-bool ConeRegion::proves_empty(const Signs& signs, const CaseTree::Empty& proof) const {
+bool ConeRegion::proves_empty(const Spans& spans, const CaseTree::Empty& proof) const {
   const std::size_t count = proof.units.size();
   if (count == 0 || proof.weights.size() != count) return false;
   std::vector<std::vector<std::ptrdiff_t>> members;
-  for (const auto& layer : signs) members.emplace_back(layer.size(), -1);
+  for (const auto& layer : spans) members.emplace_back(layer.size(), -1);
   std::size_t deepest = 0;
   for (std::size_t u = 0; u < count; ++u) {
     const auto [layer, place] = proof.units[u];
-    if (layer >= signs.size() || place >= signs[layer].size() || signs[layer][place] == 0 ||
-        members[layer][place] >= 0)
+    if (layer >= spans.size() || place >= spans[layer].size() || members[layer][place] >= 0)
       return false;
+    const UnitForm form = net_.layers[layer].form(place);
+    const PieceSpan& span = spans[layer][place];
+    if (!has_side(form, span, true) && !has_side(form, span, false)) return false;
     members[layer][place] = static_cast<std::ptrdiff_t>(u);
     deepest = std::max(deepest, layer);
   }
   for (std::size_t k = 0; k < deepest; ++k) {
-    for (std::size_t i = 0; i < signs[k].size(); ++i) {
-      if (undecided(net_.layers[k], i, signs[k][i])) return false;
+    for (std::size_t i = 0; i < spans[k].size(); ++i) {
+      if (undecided(net_.layers[k], i, spans[k][i])) return false;
     }
   }
-  return SignedSum(net_, signs, proof, members).vanishes();
+  return SignedSum(net_, spans, proof, members).vanishes();
 }
 
 }  // namespace lipscope

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where, in the whole space, the units of a network have given signs. With a last coordinate t > 0
-// for the biases the set is a cone, and no box has to stand for infinity [pieces-4].
+// Where, in the whole space, the units of a network are on given pieces. With a last coordinate t >
+// 0 for the biases the set is a cone, and no box has to stand for infinity [pieces-4].
 #pragma once
 
 #include "pieces/region.h"
@@ -22,17 +22,17 @@ class ConeRegion : public Region {
   [[nodiscard]] bool by_layers() const override { return true; }
   [[nodiscard]] Slopes slopes_at(const std::vector<double>& point) const override;
 
-  // Whether the units named in the proof, with the given signs, cannot all have them; the weights
+  // Whether the units named in the proof, with the given pieces, cannot all have them; the weights
   // are a hint. All rounding included.
-  [[nodiscard]] bool proves_empty(const Signs& signs, const CaseTree::Empty& proof) const;
+  [[nodiscard]] bool proves_empty(const Spans& spans, const CaseTree::Empty& proof) const;
 
  private:
-  // Only units whose value is a linear function for the given signs count: those behind open units
+  // Only units whose value is a linear function for the given pieces count: those behind open units
   // do not.
-  void find_point_or_proof(const Signs& signs, View& view) const;
+  void find_point_or_proof(const Spans& spans, View& view) const;
 
   const LayeredNet& net_;
-  Signs signs_;
+  Spans spans_;
 };
 
 }  // namespace lipscope

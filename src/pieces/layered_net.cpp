@@ -77,12 +77,7 @@ class Lowering {
     made.radius = made.weights;
     made.bias.assign(entries, point(0));
     const bool last = depth == net_.nodes.back().depth;
-    if (!last) {
-      made.below.assign(entries, 1);
-      made.above.assign(entries, 1);
-      made.slopes.assign(entries, point(1));
-      made.phi.assign(entries, nullptr);
-    }
+    std::vector<UnitForm> units(last ? 0 : entries);
     for (const auto& [k, begin] : after.begin) {
       const SdpNode& node = net_.nodes[k];
       if (node.depth != depth) {
@@ -94,12 +89,9 @@ class Lowering {
       for (const SdpNode::Edge& edge : node.edges) place(edge, begin, before, made);
       std::ranges::copy(node.bias, made.bias.begin() + begin);
       if (last) continue;
-      const UnitForm form = form_of(node);
-      std::fill_n(made.below.begin() + begin, node.size, form.below);
-      std::fill_n(made.above.begin() + begin, node.size, form.above);
-      std::fill_n(made.slopes.begin() + begin, node.size, form.slopes);
-      std::fill_n(made.phi.begin() + begin, node.size, form.phi);
+      std::fill_n(units.begin() + begin, node.size, form_of(node));
     }
+    for (const UnitForm& unit : units) made.add_unit(unit);
     if (std::ranges::all_of(made.radius, [](double r) { return r == 0; })) made.radius.clear();
     return made;
   }
@@ -126,7 +118,26 @@ Index LayeredNet::size() const {
   return size;
 }
 
+void DenseLayer::add_unit(const UnitForm& form) {
+  below.push_back(form.below);
+  above.push_back(form.above);
+  slopes.push_back(form.slopes);
+  phi.push_back(form.phi);
+  if (!form.linear && linear.empty()) return;
+  linear.resize(below.size());
+  linear.back() = form.linear;
+}
+
 bool LayeredNet::piecewise_linear() const {
+  return std::ranges::all_of(layers, [](const DenseLayer& layer) {
+    for (std::size_t i = 0; i < layer.below.size(); ++i) {
+      if (std::isnan(layer.below[i]) && !layer.form(i).linear) return false;
+    }
+    return true;
+  });
+}
+
+bool LayeredNet::kinks_at_zero() const {
   return std::ranges::all_of(layers, [](const DenseLayer& layer) {
     return std::ranges::none_of(layer.below, [](double slope) { return std::isnan(slope); });
   });
@@ -167,6 +178,7 @@ LayeredNet transposed(const LayeredNet& net) {
       turned.above = net.layers[k - 1].above;
       turned.slopes = net.layers[k - 1].slopes;
       turned.phi = net.layers[k - 1].phi;
+      turned.linear = net.layers[k - 1].linear;
     }
     made.layers.push_back(std::move(turned));
   }

@@ -24,10 +24,13 @@ struct DenseLayer {
   std::vector<double> below, above;
   std::vector<Interval> slopes;         // everywhere
   std::vector<const Elementwise*> phi;  // null where the slopes say all
+  // Of units of another form; empty where there are none.
+  std::vector<std::shared_ptr<const LinearPieces>> linear = {};
 
   [[nodiscard]] UnitForm form(std::size_t i) const {
-    return {below[i], above[i], slopes[i], phi[i]};
+    return {below[i], above[i], slopes[i], phi[i], linear.empty() ? nullptr : linear[i]};
   }
+  void add_unit(const UnitForm& form);
   [[nodiscard]] const double* row(Index i) const { return weights.data() + i * in; }
   [[nodiscard]] const double* radius_row(Index i) const {
     return radius.empty() ? nullptr : radius.data() + i * in;
@@ -41,8 +44,9 @@ struct LayeredNet {
   [[nodiscard]] Index outputs() const { return layers.back().out; }
   [[nodiscard]] std::size_t hidden() const { return layers.size() - 1; }
   [[nodiscard]] Index size() const;  // weights
-  // Every unit is linear on both sides of zero.
+  // No unit has curves; and each is linear on both sides of zero.
   [[nodiscard]] bool piecewise_linear() const;
+  [[nodiscard]] bool kinks_at_zero() const;
 };
 
 // One interval per unit, by layer: where its slope lies.

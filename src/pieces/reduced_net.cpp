@@ -166,12 +166,7 @@ class Reduction {
   }
 
   static void set_units(const std::vector<UnitForm>& units, DenseLayer& layer) {
-    for (const UnitForm& form : units) {
-      layer.below.push_back(form.below);
-      layer.above.push_back(form.above);
-      layer.slopes.push_back(form.slopes);
-      layer.phi.push_back(form.phi);
-    }
+    for (const UnitForm& form : units) layer.add_unit(form);
   }
 
   // Replaces units with one slope by what they are made of.
@@ -183,9 +178,11 @@ class Reduction {
       for (Index i = 0; i < node.size; ++i) {
         const double w = f.rows[k].weights[at(i)], r = f.rows[k].radius[at(i)];
         if (is_open_[k][at(i)] || (w == 0 && r == 0)) continue;
-        const double slope = ranges_[k][at(i)].lo >= 0 ? forms_[k].above : forms_[k].below;
+        const auto [slope, offset] = forms_[k].piece(forms_[k].on(ranges_[k][at(i)]).first);
+        const Interval here{sub_down(w, r), add_up(w, r)};
+        f.constant = f.constant + here * offset;
         if (slope == 0) continue;
-        const Interval through = Interval{sub_down(w, r), add_up(w, r)} * slope;
+        const Interval through = here * slope;
         const double weight = w * slope,
                      away = max_nan(sub_up(through.hi, weight), sub_up(weight, through.lo));
         f.constant = f.constant + through * node.bias[at(i)];

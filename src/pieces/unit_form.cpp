@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/rounding.h"
+#include "ops/activations.h"
 #include "ops/elementwise.h"
 #include "sdp/network.h"
 
@@ -47,25 +48,158 @@ UnitLines lines_by_operator(const Elementwise& phi, const Interval& z) {
   return found;
 }
 
+// Kinks that cannot be told apart make no pieces.
+std::shared_ptr<const LinearPieces> apart(LinearPieces made) {
+  for (std::size_t i = 0; i + 1 < made.kinks.size(); ++i) {
+    if (!(made.kinks[i].hi < made.kinks[i + 1].lo)) return nullptr;
+  }
+  const bool finite = std::ranges::all_of(made.kinks, is_bounded);
+  return finite && !made.kinks.empty() ? std::make_shared<const LinearPieces>(std::move(made))
+                                       : nullptr;
+}
+
+std::shared_ptr<const LinearPieces> pieces_of(const ClipBounds& clip) {
+  if (!(clip.lower < clip.upper)) return nullptr;
+  LinearPieces made{{}, {{1, point(0)}}};
+  if (clip.lower > -kInf) {
+    made.kinks.push_back(point(clip.lower));
+    made.pieces.insert(made.pieces.begin(), {0, point(clip.lower)});
+  }
+  if (clip.upper < kInf) {
+    made.kinks.push_back(point(clip.upper));
+    made.pieces.push_back({0, point(clip.upper)});
+  }
+  return apart(std::move(made));
+}
+
+std::shared_ptr<const LinearPieces> pieces_of(const HardSigmoidLine& line) {
+  if (!(std::fabs(line.alpha) > 0)) return nullptr;
+  const Interval alpha = point(line.alpha), zero = -point(line.beta) / alpha,
+                 one = (point(1) - point(line.beta)) / alpha;
+  LinearPieces made{{zero, one}, {{0, point(0)}, {line.alpha, point(line.beta)}, {0, point(1)}}};
+  if (line.alpha < 0) {
+    std::ranges::reverse(made.kinks);
+    std::ranges::reverse(made.pieces);
+  }
+  return apart(std::move(made));
+}
+
+std::shared_ptr<const LinearPieces> linear_pieces(const Elementwise& phi) {
+  if (const auto clip = as_clip(phi)) return pieces_of(*clip);
+  if (const auto line = as_hard_sigmoid(phi)) return pieces_of(*line);
+  return nullptr;
+}
+
+// The part of the range that a piece may have.
+Interval part_of(const UnitForm& form, std::size_t piece, const Interval& range) {
+  const double lo = piece == 0 ? -kInf : form.kink(piece - 1).lo;
+  const double hi = piece + 1 == form.pieces() ? kInf : form.kink(piece).hi;
+  // Ranges between the ends of what is known of a kink have both.
+  return {std::min(std::max(range.lo, lo), range.hi), std::max(std::min(range.hi, hi), range.lo)};
+}
+
+// The line above the graph, or below it for `sign` -1, with this slope.
+Line line_beside(const UnitForm& form, const Interval& range, double slope, double sign) {
+  const auto [first, last] = form.on(range);
+  double top = -kInf;
+  for (std::size_t i = first; i <= last; ++i) {
+    const auto [own, offset] = form.piece(i);
+    const Interval part = part_of(form, i, range);
+    for (const double end : {part.lo, part.hi}) {
+      const Interval way = (point(own) - point(slope)) * Interval{end, end} + offset;
+      top = max_nan(top, sign > 0 ? way.hi : -way.lo);
+    }
+  }
+  return {slope, std::isnan(top) ? sign * kInf : sign * top};
+}
+
+// The best lines at the middle of the range, through two corners of the graph.
+UnitLines lines_by_corners(const UnitForm& form, const Interval& range) {
+  const auto [first, last] = form.on(range);
+  UnitLines found{{0, kInf}, {0, -kInf}, magnitude(values_of(form, range))};
+  if (first == last) {
+    const auto [slope, offset] = form.piece(first);
+    found.up = {slope, offset.hi};
+    found.down = {slope, offset.lo};
+    return found;
+  }
+  std::vector<double> slopes, corners{range.lo};
+  for (std::size_t i = first; i < last; ++i) corners.push_back(midpoint(form.kink(i)));
+  corners.push_back(range.hi);
+  for (std::size_t i = first; i <= last; ++i) slopes.push_back(form.piece(i).slope);
+  const auto value = [&](std::size_t c) {
+    const auto [slope, offset] = form.piece(std::min(first + c, last));
+    return slope * corners[c] + midpoint(offset);
+  };
+  for (std::size_t c = 0; c < corners.size(); ++c) {
+    for (std::size_t d = c + 2; d < corners.size(); ++d)
+      slopes.push_back((value(d) - value(c)) / (corners[d] - corners[c]));
+  }
+  const double middle = midpoint(range);
+  for (const double slope : slopes) {
+    if (!std::isfinite(slope)) continue;
+    const Line up = line_beside(form, range, slope, 1), down = line_beside(form, range, slope, -1);
+    const auto at_middle = [&](const Line& line) { return line.slope * middle + line.offset; };
+    if (at_middle(up) < at_middle(found.up)) found.up = up;
+    if (at_middle(down) > at_middle(found.down)) found.down = down;
+  }
+  return found;
+}
+
 }  // namespace
+
+std::size_t UnitForm::pieces() const {
+  if (linear) return linear->pieces.size();
+  return std::isnan(below) ? 1 : 2;
+}
+
+Interval UnitForm::kink(std::size_t i) const { return linear ? linear->kinks[i] : point(0); }
+
+LinearPiece UnitForm::piece(std::size_t i) const {
+  if (linear) return linear->pieces[i];
+  return {i > 0 ? above : below, point(0)};
+}
+
+PieceSpan UnitForm::on(const Interval& range) const {
+  PieceSpan span;
+  const std::size_t kinks = pieces() - 1;
+  while (span.first < kinks && kink(span.first).hi <= range.lo) ++span.first;
+  while (span.last < kinks && kink(span.last).lo < range.hi) ++span.last;
+  span.last = std::max(span.first, span.last);
+  return span;
+}
 
 bool UnitForm::is_open(const Interval& range) const {
   if (below == above) return false;
+  if (linear) return !on(range).single();
   return std::isnan(below) || (range.lo < 0 && range.hi > 0);
 }
 
+Interval values_of(const UnitForm& form, const Interval& range) {
+  const auto [first, last] = form.on(range);
+  Interval all = kNoInterval;
+  for (std::size_t i = first; i <= last; ++i) {
+    const auto [slope, offset] = form.piece(i);
+    const Interval values = point(slope) * part_of(form, i, range) + offset;
+    all = i == first ? values : hull(all, values);
+  }
+  return all;
+}
+
 UnitForm form_of(const SdpNode& node) {
-  if (node.origin == nullptr) return {0, 1, {0, 1}, nullptr};  // relu(b - a) of a maximum
+  if (node.origin == nullptr) return {0, 1, {0, 1}, nullptr, nullptr};  // relu(b - a) of a maximum
   const auto* phi = dynamic_cast<const Elementwise*>(node.origin->op.get());
   const double low = slope_on(*phi, {-kInf, -kTiny}), high = slope_on(*phi, {kTiny, kInf});
   const bool kinked = std::isfinite(low) && std::isfinite(high) && crosses_zero(*phi);
   return {kinked ? low : kNaN, kinked ? high : kNaN,
-          phi->slopes({-kInf, kInf}).value_or(Interval{-kInf, kInf}), phi};
+          phi->slopes({-kInf, kInf}).value_or(Interval{-kInf, kInf}), phi,
+          kinked ? nullptr : linear_pieces(*phi)};
 }
 
 UnitLines lines_of(const UnitForm& form, const Interval& range) {
   const auto [l, u] = range;
   const double a = form.below, b = form.above;
+  if (form.linear) return lines_by_corners(form, range);
   if (std::isnan(a)) return lines_by_operator(*form.phi, range);
   UnitLines found;
   found.size = std::max(mul_up(std::fabs(a), l < 0 ? -l : 0), mul_up(std::fabs(b), u > 0 ? u : 0));

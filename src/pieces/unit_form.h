@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a unit makes of its value: its slopes on both sides of zero, and lines around its graph.
+// What a unit makes of its value: its slopes between kinks, and lines around its graph.
 #pragma once
+
+#include <cmath>
+#include <memory>
+#include <vector>
 
 #include "base/interval.h"
 
@@ -9,17 +13,46 @@ namespace lipscope {
 class Elementwise;
 struct SdpNode;
 
+struct LinearPiece {
+  double slope = 1;
+  Interval offset = {0, 0};
+};
+// A continuous function that is linear between its kinks [pieces-10].
+struct LinearPieces {
+  std::vector<Interval> kinks;      // rising and apart; each holds one
+  std::vector<LinearPiece> pieces;  // one more
+};
+
+// Pieces of a unit that are left, counted from below.
+struct PieceSpan {
+  std::size_t first = 0, last = 0;
+  [[nodiscard]] bool single() const { return first == last; }
+  bool operator==(const PieceSpan&) const = default;
+};
+
 struct UnitForm {
-  double below = 1, above = 1;       // slopes; both NaN for a function of another form
+  double below = 1, above = 1;       // slopes on both sides of zero; both NaN for another form
   Interval slopes = {1, 1};          // everywhere
   const Elementwise* phi = nullptr;  // null where the slopes say all
+  std::shared_ptr<const LinearPieces> linear = nullptr;  // of another form without curves
 
   // Whether more than one slope occurs on a range of values before it.
   [[nodiscard]] bool is_open(const Interval& range) const;
+  [[nodiscard]] bool curved() const { return std::isnan(below) && !linear; }
+  // A function with curves counts as one piece.
+  [[nodiscard]] std::size_t pieces() const;
+  // Not for functions with curves. kink(i) is between the pieces i and i + 1.
+  [[nodiscard]] Interval kink(std::size_t i) const;
+  [[nodiscard]] LinearPiece piece(std::size_t i) const;
+  // Those with inner points in the range, at least one.
+  [[nodiscard]] PieceSpan on(const Interval& range) const;
 };
 
 // Of all entries of a node of the network that is not its input or output.
 [[nodiscard]] UnitForm form_of(const SdpNode& node);
+
+// What the function makes of a range; not for functions with curves.
+[[nodiscard]] Interval values_of(const UnitForm& form, const Interval& range);
 
 struct Line {
   double slope = 0, offset = 0;

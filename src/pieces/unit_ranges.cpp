@@ -73,10 +73,8 @@ class SparseBounds {
   }
 
   static Interval behind(const UnitForm& form, const Interval& z, double size) {
-    if (std::isnan(form.below)) return {-size, size};
-    const Interval low = z.lo < 0 ? Interval{z.lo, std::min(z.hi, 0.0)} * form.below : point(0);
-    const Interval high = z.hi > 0 ? Interval{std::max(z.lo, 0.0), z.hi} * form.above : point(0);
-    return z.lo >= 0 ? high : z.hi <= 0 ? low : hull(low, high);
+    if (form.curved()) return {-size, size};
+    return values_of(form, z);
   }
 
   // Terms of the longest sum that makes a coefficient in a pass back through the network, and of

@@ -5,8 +5,9 @@
 //            dense, convolutional or residual layers with functions of single entries, small enough
 //            for dense matrices; the norms of exact-global.
 // Gives      upper bound, proved, at any time; exact up to 1e-7 when the search ends and all units
-//            are linear on both sides of zero. Parts of the domain are left out only with a proof
-//            that they are empty. Lower bounds at points it comes across, proved.
+//            are linear between kinks (ReLU, Clip, HardSigmoid, maxima). Parts of the domain are
+//            left out only with a proof that they are empty. Lower bounds at points it comes
+//            across, proved.
 // Cost       linear bounds of all layers, one bound of the Jacobian and one small linear program
 //            per part. Twenty to thirty units of both signs take seconds; the time grows
 //            exponentially with their number. A quick try first for small networks, then three

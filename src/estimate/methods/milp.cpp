@@ -38,7 +38,7 @@ void run_milp(const MethodRun& run) {
   std::string reason;
   const auto net = as_layered_net(*run.query.graph, kMostWeights, reason);
   if (!net) return run.decline(reason);
-  if (!net->piecewise_linear()) return run.decline("units without a kink at zero alone");
+  if (!net->kinks_at_zero()) return run.decline("units without a kink at zero alone");
   const Parts parts = *parts_of(run.query.norms, net->inputs(), net->outputs());
   BoundedRegion region(*net, run.query.domain);
   if (!region.usable()) return run.decline("values that are not bounded on the domain");
