@@ -35,7 +35,10 @@ std::optional<GatedNet> GatedNet::read(const Graph& graph, const Domain& domain,
     for (const SdpNode::Edge& edge : node.edges)
       unit.edges.push_back(
           {edge.from, edge.map, edge.map.dense() ? RowMatrix{} : transposed(edge.map)});
-    if (!node.slopes.empty()) {
+    if (!node.below.empty()) {
+      unit.below = node.below;
+      unit.above.assign(unit.below.size(), 1);
+    } else if (!node.slopes.empty()) {
       const auto* phi = node.origin != nullptr
                             ? dynamic_cast<const Elementwise*>(node.origin->op.get())
                             : nullptr;

@@ -51,9 +51,10 @@ Slopes some_intervals(const LayeredNet& net, Rng& rng) {
 TEST(LayeredNet, HasTheJacobiansOfTheGraph) {
   Rng rng(3);
   int kinked = 0;
-  for (int trial = 0; trial < 200; ++trial) {
-    const Graph graph =
-        trial % 2 == 0 ? testing_support::random_residual(rng) : testing_support::random_chain(rng);
+  for (int trial = 0; trial < 400; ++trial) {
+    const Graph graph = trial >= 200 ? random_pieces(rng, 3, {4, 3}, 2, testing_support::kAllKinks)
+                        : trial % 2 == 0 ? testing_support::random_residual(rng)
+                                         : testing_support::random_chain(rng);
     std::string reason;
     const auto net = as_layered_net(graph, 10'000, reason);
     if (!net) continue;  // an affine network
@@ -75,7 +76,7 @@ TEST(LayeredNet, HasTheJacobiansOfTheGraph) {
     }
     kinked += net->piecewise_linear() ? 1 : 0;
   }
-  EXPECT_GT(kinked, 20);
+  EXPECT_GT(kinked, 220);
 }
 
 // Maxima of windows and of pairs are sums of ReLUs.

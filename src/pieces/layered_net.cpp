@@ -89,7 +89,9 @@ class Lowering {
       for (const SdpNode::Edge& edge : node.edges) place(edge, begin, before, made);
       std::ranges::copy(node.bias, made.bias.begin() + begin);
       if (last) continue;
-      std::fill_n(units.begin() + begin, node.size, form_of(node));
+      const NodeForms forms(node);
+      for (Index i = 0; i < node.size; ++i)
+        units[static_cast<std::size_t>(begin + i)] = forms[static_cast<std::size_t>(i)];
     }
     for (const UnitForm& unit : units) made.add_unit(unit);
     if (std::ranges::all_of(made.radius, [](double r) { return r == 0; })) made.radius.clear();

@@ -20,7 +20,7 @@ inline Index pick_of(Rng& rng, std::uint64_t n) { return static_cast<Index>(rng(
 // entries. Relu6, HardTanh, MaxMin and MaxPool stand for the nodes that exporters make of them.
 inline const std::vector<std::string> kAllKinks = {"Relu",    "LeakyRelu",   "Abs",    "Clip",
                                                    "Relu6",   "HardSigmoid", "MaxMin", "HardTanh",
-                                                   "MaxPool", "Highest"};
+                                                   "MaxPool", "Highest",     "PRelu"};
 
 inline ValueId add_dense(GraphMaker& m, Rng& rng, ValueId x, Index to) {
   const Index n = m.shape(x).back();
@@ -48,6 +48,7 @@ inline ValueId add_units(GraphMaker& m, Rng& rng, const std::string& name, Value
     return m.add(name, {z}, {{"alpha", alpha}, {"beta", beta}});
   }
   if (name == "Highest") return m.add("Max", {z, m.weights(random_tensor(rng, {1, n}, -1, 1))});
+  if (name == "PRelu") return m.add(name, {z, m.weights(random_tensor(rng, {n}, -1, 2))});
   if (name != "MaxMin" && name != "MaxPool") return m.add(name, {z});
   const ValueId other = add_dense(m, rng, x, n);
   const Attributes axis{{"axis", Index{1}}};

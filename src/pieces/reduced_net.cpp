@@ -66,7 +66,7 @@ class Reduction {
       : net_(net), ranges_(ranges), is_open_(net.nodes.size()), forms_(net.nodes.size()) {
     for (std::size_t k = 1; k + 1 < net.nodes.size(); ++k) {
       is_open_[k].resize(at(net.nodes[k].size));
-      forms_[k] = form_of(net.nodes[k]);
+      forms_[k] = NodeForms(net.nodes[k]);
     }
   }
 
@@ -77,7 +77,7 @@ class Reduction {
       for (std::size_t i = 0; i < is_open_[k].size(); ++i, ++number) {
         is_open_[k][i] = next < open.size() && open[next] == number;
         if (is_open_[k][i]) ++next;
-        if (!is_open_[k][i] && (forms_[k].is_open(ranges_[k][i]) || is_nan(ranges_[k][i])))
+        if (!is_open_[k][i] && (forms_[k][i].is_open(ranges_[k][i]) || is_nan(ranges_[k][i])))
           return false;
       }
     }
@@ -120,7 +120,7 @@ class Reduction {
       set_units(units, layers.back());
       if (!fits(layers.back())) return std::nullopt;
       units.clear();
-      for (const UnitId& id : here) units.push_back(forms_[id.layer]);
+      for (const UnitId& id : here) units.push_back(forms_[id.layer][id.place]);
       units.resize(before.size());  // those that pass through
       wanted = std::move(before);
     }
@@ -178,7 +178,8 @@ class Reduction {
       for (Index i = 0; i < node.size; ++i) {
         const double w = f.rows[k].weights[at(i)], r = f.rows[k].radius[at(i)];
         if (is_open_[k][at(i)] || (w == 0 && r == 0)) continue;
-        const auto [slope, offset] = forms_[k].piece(forms_[k].on(ranges_[k][at(i)]).first);
+        const UnitForm form = forms_[k][at(i)];
+        const auto [slope, offset] = form.piece(form.on(ranges_[k][at(i)]).first);
         const Interval here{sub_down(w, r), add_up(w, r)};
         f.constant = f.constant + here * offset;
         if (slope == 0) continue;
@@ -257,7 +258,7 @@ class Reduction {
   const SdpNetwork& net_;
   const std::vector<std::vector<Interval>>& ranges_;
   std::vector<std::vector<bool>> is_open_;
-  std::vector<UnitForm> forms_;
+  std::vector<NodeForms> forms_;
 };
 
 }  // namespace
@@ -267,10 +268,11 @@ UnitList open_units(const SdpNetwork& net, const std::vector<std::vector<Interva
   UnitList open;
   std::size_t number = 0;
   for (std::size_t k = 1; k + 1 < net.nodes.size(); ++k) {
-    const UnitForm form = form_of(net.nodes[k]);
-    for (const Interval& z : ranges[k]) {
+    const NodeForms forms(net.nodes[k]);
+    for (std::size_t i = 0; i < ranges[k].size(); ++i) {
+      const Interval z = ranges[k][i];
       const double way = kClose * magnitude(z);
-      if (is_nan(z) || form.is_open({z.lo - way, z.hi + way})) open.push_back(number);
+      if (is_nan(z) || forms[i].is_open({z.lo - way, z.hi + way})) open.push_back(number);
       ++number;
     }
   }

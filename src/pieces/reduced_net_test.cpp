@@ -94,7 +94,7 @@ std::vector<std::vector<double>> values_of(const SdpNetwork& net, const std::vec
       }
       before[k].push_back(z);
       if (k + 1 == net.nodes.size()) continue;
-      const UnitForm form = form_of(node);
+      const UnitForm form = NodeForms(node)[i];
       if (!form.curved()) {
         behind[k].push_back(plain_value(form, z));
         continue;
@@ -124,8 +124,9 @@ TEST(UnitRanges, HoldTheValuesOfAllPoints) {
       }
     }
     for (std::size_t k = 1; k + 1 < made->net.nodes.size(); ++k) {
-      const UnitForm form = form_of(made->net.nodes[k]);
-      for (const Interval& range : made->ranges[k]) ++(form.is_open(range) ? open : decided);
+      const NodeForms forms(made->net.nodes[k]);
+      for (std::size_t i = 0; i < made->ranges[k].size(); ++i)
+        ++(forms[i].is_open(made->ranges[k][i]) ? open : decided);
     }
   }
   EXPECT_GT(decided, 1000U);
@@ -206,7 +207,7 @@ TEST(ReducedNet, KnowsHowFarItsWeightsAreAway) {
     for (std::size_t k = 1; k < net.nodes.size(); ++k) {
       const RowMatrix& map = net.nodes[k].edges[0].map;
       std::vector<long double> next(static_cast<std::size_t>(map.rows * 3));
-      const UnitForm form = k + 1 < net.nodes.size() ? form_of(net.nodes[k]) : UnitForm{};
+      const UnitForm form = k + 1 < net.nodes.size() ? NodeForms(net.nodes[k])[0] : UnitForm{};
       for (Index i = 0; i < map.rows; ++i) {
         const auto row = static_cast<std::size_t>(i);
         const bool last = k + 1 == net.nodes.size();

@@ -186,14 +186,21 @@ Interval values_of(const UnitForm& form, const Interval& range) {
   return all;
 }
 
-UnitForm form_of(const SdpNode& node) {
-  if (node.origin == nullptr) return {0, 1, {0, 1}, nullptr, nullptr};  // relu(b - a) of a maximum
+NodeForms::NodeForms(const SdpNode& node) : below_(node.below) {
+  if (!below_.empty()) return;
+  common_ = {0, 1, {0, 1}, nullptr, nullptr};
+  if (node.origin == nullptr) return;  // relu(b - a) of a maximum
   const auto* phi = dynamic_cast<const Elementwise*>(node.origin->op.get());
   const double low = slope_on(*phi, {-kInf, -kTiny}), high = slope_on(*phi, {kTiny, kInf});
   const bool kinked = std::isfinite(low) && std::isfinite(high) && crosses_zero(*phi);
-  return {kinked ? low : kNaN, kinked ? high : kNaN,
-          phi->slopes({-kInf, kInf}).value_or(Interval{-kInf, kInf}), phi,
-          kinked ? nullptr : linear_pieces(*phi)};
+  common_ = {kinked ? low : kNaN, kinked ? high : kNaN,
+             phi->slopes({-kInf, kInf}).value_or(Interval{-kInf, kInf}), phi,
+             kinked ? nullptr : linear_pieces(*phi)};
+}
+
+UnitForm NodeForms::operator[](std::size_t i) const {
+  if (below_.empty()) return common_;
+  return {below_[i], 1, hull(point(below_[i]), point(1)), nullptr, nullptr};
 }
 
 UnitLines lines_of(const UnitForm& form, const Interval& range) {

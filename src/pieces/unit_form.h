@@ -48,8 +48,17 @@ struct UnitForm {
   [[nodiscard]] PieceSpan on(const Interval& range) const;
 };
 
-// Of all entries of a node of the network that is not its input or output.
-[[nodiscard]] UnitForm form_of(const SdpNode& node);
+// Of the entries of a node of the network that is not its input or output.
+class NodeForms {
+ public:
+  NodeForms() = default;
+  explicit NodeForms(const SdpNode& node);
+  [[nodiscard]] UnitForm operator[](std::size_t i) const;
+
+ private:
+  UnitForm common_;
+  std::vector<double> below_;  // where entries differ, which are of slope 1 above zero
+};
 
 // What the function makes of a range; not for functions with curves.
 [[nodiscard]] Interval values_of(const UnitForm& form, const Interval& range);

@@ -77,6 +77,41 @@ TEST(UnitForm, KnowsKinksAndPieces) {
   EXPECT_EQ(unit_of("Tanh", {}).form.pieces(), 1U);
 }
 
+// PReLU has a slope per entry.
+TEST(UnitForm, OfEntriesOfOneNode) {
+  GraphMaker m;
+  const ValueId x = m.input({1, 3});
+  const ValueId z = m.add("MatMul", {x, m.weights({3, 3}, {1, 0, 0, 0, 1, 0, 0, 0, 1})});
+  const ValueId y = m.add("PRelu", {z, m.weights({3}, {-0.5, 0.25, 2})});
+  const Graph graph = m.finish(m.add("MatMul", {y, m.weights({3, 1}, {1, 1, 1})}));
+  const LayeredNet net = layered(graph);
+  const double below[] = {-0.5, 0.25, 2};
+  for (std::size_t i = 0; i < 3; ++i) {
+    const UnitForm form = net.layers[0].form(i);
+    EXPECT_EQ(form.piece(0).slope, below[i]);
+    EXPECT_EQ(form.piece(1).slope, 1);
+    EXPECT_EQ(form.slopes, hull(point(below[i]), point(1)));
+  }
+  EXPECT_TRUE(net.kinks_at_zero());
+}
+
+// The larger of a value and a constant is one unit: nothing passes by.
+TEST(UnitForm, OfMaximaWithConstants) {
+  for (const char* op : {"Max", "Min"}) {
+    for (const bool first : {false, true}) {
+      GraphMaker m;
+      const ValueId x = m.input({1, 2});
+      const ValueId z = m.add("MatMul", {x, m.weights({2, 2}, {1, 2, 3, 4})});
+      const ValueId c = m.weights({1, 2}, {0.5, -0.5});
+      const ValueId y = first ? m.add(op, {c, z}) : m.add(op, {z, c});
+      const Graph graph = m.finish(m.add("MatMul", {y, m.weights({2, 1}, {1, 1})}));
+      const LayeredNet net = layered(graph);
+      EXPECT_EQ(net.layers[0].out, 2);
+      EXPECT_NEAR(net.layers[0].bias[0].lo, op[1] == 'a' ? -0.5 : 0.5, 1e-15);
+    }
+  }
+}
+
 TEST(UnitForm, HasTheValuesOfTheFunction) {
   Rng rng(31);
   std::uniform_real_distribution<double> uniform(-9, 9);

@@ -29,11 +29,11 @@ class SparseBounds {
 
   void find(std::size_t k) {
     const SdpNode& node = net_.nodes[k];
-    forms_[k] = form_of(node);
+    forms_[k] = NodeForms(node);
     by_intervals(k);
     std::vector<Index> open;
     for (Index i = 0; i < node.size; ++i) {
-      if (forms_[k].is_open(ranges[k][at(i)])) open.push_back(i);
+      if (forms_[k][at(i)].is_open(ranges[k][at(i)])) open.push_back(i);
     }
     const double work = 2 * static_cast<double>(open.size()) * weights_before(k);
     if (work_ + work > kMostWork) return set_lines(k);
@@ -66,9 +66,10 @@ class SparseBounds {
   }
 
   void set_lines(std::size_t k) {
-    for (const Interval& range : ranges[k]) {
-      lines_[k].push_back(lines_of(forms_[k], range));
-      behind_[k].push_back(behind(forms_[k], range, lines_[k].back().size));
+    for (std::size_t i = 0; i < ranges[k].size(); ++i) {
+      const UnitForm form = forms_[k][i];
+      lines_[k].push_back(lines_of(form, ranges[k][i]));
+      behind_[k].push_back(behind(form, ranges[k][i], lines_[k].back().size));
     }
   }
 
@@ -216,7 +217,7 @@ class SparseBounds {
   const DomainSupport& domain_;
   std::size_t terms_ = 0;
   double work_ = 0;
-  std::vector<UnitForm> forms_;
+  std::vector<NodeForms> forms_;
   std::vector<std::vector<UnitLines>> lines_;
   std::vector<std::vector<double>> reach_;     // bounds of sums |A| |x| + |b|
   std::vector<std::vector<double>> vague_;     // and of sums over the radii of the maps

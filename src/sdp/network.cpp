@@ -92,6 +92,7 @@ bool SdpReader::add(const Node& node) {
     return add_activation(node, *phi);
   if (const auto windows = max_windows(*node.op)) return add_max_pool(node, *windows);
   const std::string_view name = node.op->name();
+  if (name == "PRelu" && moving == 1 && moves(node.inputs[0])) return add_prelu(node);
   if ((name == "Max" || name == "Min") && node.inputs.size() == 2) return add_max_or_min(node);
   return add_affine(node, moving > 1);
 }
@@ -233,6 +234,37 @@ bool SdpReader::add_activation(const Node& node, const Elementwise& phi) {
     set_offsets_behind(node);
     return add_through(node, map, terms_of(node.inputs[0]), values_[result.index]);
   }
+  return append_units(node, std::move(slopes));
+}
+
+bool SdpReader::add_prelu(const Node& node) {
+  // What the function makes of -1.
+  const Shape& shape = graph_.value(node.inputs[0]).type.shape;
+  Box minus{Tensor::zeros(ElementType::kFloat64, shape),
+            Tensor::zeros(ElementType::kFloat64, shape)};
+  std::ranges::fill(minus.lower.doubles(), -1);
+  std::ranges::fill(minus.upper.doubles(), -1);
+  const std::vector<Box> in{minus, box_(node.inputs[1])};
+  const auto values = node.op->range(in);
+  const std::vector<Interval> ranges = ranges_of(node.inputs[0]);
+  std::vector<Interval> slopes;
+  std::vector<double> below;
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    const double value = values ? (*values)[0].lower.doubles()[i] : kNaN;
+    if (!std::isfinite(value) || value != (*values)[0].upper.doubles()[i])
+      return refuse(node, "slopes that are not known");
+    below.push_back(-value);
+    slopes.push_back(ranges[i].lo >= 0   ? point(1)
+                     : ranges[i].hi <= 0 ? point(-value)
+                                         : hull(point(-value), point(1)));
+  }
+  if (!append_units(node, std::move(slopes))) return false;
+  net_.nodes.back().below = std::move(below);
+  return true;
+}
+
+bool SdpReader::append_units(const Node& node, std::vector<Interval> slopes) {
+  const ValueId result = node.outputs[0];
   // A range without width would ask for an infinite multiplier; a wider one is as true.
   for (Interval& slope : slopes) {
     const double least = 1e-4 * std::max(magnitude(slope), 1e-2);

@@ -26,6 +26,8 @@ struct SdpNode {
   std::vector<Interval> bias;    // of the values; empty unless asked for
   int depth = 0;                 // edges of the longest path from the input
   const Node* origin = nullptr;  // the activation of the graph; null for other nodes
+  // Slopes below zero of entries that have slope 1 above it (PReLU); empty for other nodes.
+  std::vector<double> below = {};
 };
 
 // The first node is the input, the last one the output, whose size is in units of 2^exponent. Nodes

@@ -30,6 +30,9 @@ class SdpReader {
   bool add(const Node& node);
   bool add_affine(const Node& node, bool several);
   bool add_activation(const Node& node, const class Elementwise& phi);
+  bool add_prelu(const Node& node);
+  // Units that make the node's result of its first input.
+  bool append_units(const Node& node, std::vector<Interval> slopes);
   // selection.cpp
   bool add_max_pool(const Node& node, Windows windows);
   bool play_round(const Node& node, Windows& windows, std::vector<Interval>& ranges,

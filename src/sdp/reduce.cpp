@@ -76,6 +76,7 @@ SdpNetwork restricted(const SdpNetwork& network, const EntryFlags& keep) {
     SdpNode node{std::ranges::count(keep[k], true), {}, {}, {}, 0, old.origin};
     for (std::size_t i = 0; i < old.slopes.size(); ++i) {
       if (keep[k][i]) node.slopes.push_back(old.slopes[i]);
+      if (keep[k][i] && !old.below.empty()) node.below.push_back(old.below[i]);
     }
     for (const SdpNode::Edge& edge : old.edges) {
       const Flags& from = keep[edge.from];

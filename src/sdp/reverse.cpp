@@ -15,6 +15,7 @@ SdpNetwork reversed(const SdpNetwork& network) {
     node.size = nodes[k].size;
     node.slopes = nodes[k].slopes;
     node.origin = nodes[k].origin;
+    node.below = nodes[k].below;
     for (const SdpNode::Edge& edge : node.edges)
       node.depth = std::max(node.depth, turned.nodes[edge.from].depth + 1);
     for (const auto& [from, map] : nodes[k].edges)

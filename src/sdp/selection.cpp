@@ -95,7 +95,11 @@ bool SdpReader::play_round(const Node& node, Windows& windows, std::vector<Inter
 }
 
 bool SdpReader::add_max_or_min(const Node& node) {
-  const ValueId a = node.inputs[0], b = node.inputs[1], result = node.outputs[0];
+  ValueId a = node.inputs[0], b = node.inputs[1];
+  const ValueId result = node.outputs[0];
+  const bool max = node.op->name() == "Max";
+  // A constant is what the ReLU is added to: then nothing has to get past it.
+  if (max ? !moves(b) : !moves(a)) std::swap(a, b);
   const auto& shape = graph_.value(result).type.shape;
   if (graph_.value(a).type.shape != shape || graph_.value(b).type.shape != shape)
     return refuse(node, "operands of different shapes");
@@ -118,7 +122,6 @@ bool SdpReader::add_max_or_min(const Node& node) {
     for (std::size_t i = 0; i < from.size(); ++i) net_.nodes.back().bias.push_back(to[i] - from[i]);
     leads_[key] = net_.nodes.size() - 1;
   }
-  const bool max = node.op->name() == "Max";
   SdpTerms terms;
   if (!add_through(node, one, terms_of(max ? a : b), terms)) return false;
   if (!add_through(node, max ? one : minus, {{leads_[key], std::nullopt}}, terms)) return false;

@@ -4,7 +4,7 @@
 // Needs      dense, convolutional or residual layers with functions of single entries, small enough
 //            for dense matrices; an input norm of l1, l2 or l-infinity with the output norm
 //            l-infinity (or one output), l1 to l1, l2 or l-infinity, or l2 to l2. Splits units
-//            that are linear between kinks (ReLU, LeakyReLU, Abs, Clip, HardSigmoid, maxima);
+//            that are linear between kinks (ReLU, PReLU, Abs, Clip, HardSigmoid, maxima);
 //            others get the root's bound.
 // Gives      upper bound, proved, at any time; exact up to 1e-7 when the search ends. Pieces that
 //            exist nowhere are left out only with a proof. Lower bounds at points inside pieces,
