@@ -18,7 +18,7 @@ namespace {
 using testing_support::ModelWriter;
 
 // `elsewhere`: kinks that are not at zero.
-OnnxModel piecewise_model(bool elsewhere = false) {
+OnnxModel piecewise_model(bool elsewhere = false, const std::string& squash = "Identity") {
   std::mt19937 rng(4);
   std::normal_distribution<float> normal;
   ModelWriter w;
@@ -43,7 +43,8 @@ OnnxModel piecewise_model(bool elsewhere = false) {
   }
   w.node("Gemm", {"v", "B", "b"}, {"w"}, "second");
   w.node(elsewhere ? "HardSigmoid" : "LeakyRelu", {"w"}, {"z"}, "last");
-  w.node("MatMul", {"z", "C"}, {"y"}, "third");
+  w.node("MatMul", {"z", "C"}, {"logits"}, "third");
+  w.node(squash, {"logits"}, {"y"}, "squash");
   w.output("y");
   return w.read();
 }
@@ -163,16 +164,20 @@ INSTANTIATE_TEST_SUITE_P(KinksElsewhere, CasesProof,
                                          CasesCase{"1", true, true},
                                          CasesCase{"inf:1", true, true}));
 
-class LocalProof : public testing::TestWithParam<std::pair<const char*, const char*>> {
+struct LocalProofCase {
+  const char *method, *norm, *squash = "Identity";
+};
+
+class LocalProof : public testing::TestWithParam<LocalProofCase> {
  protected:
-  OnnxModel model = piecewise_model();
-  Json whole = cases_certificate(model, GetParam().second, box_of_cases(), {GetParam().first});
+  OnnxModel model = piecewise_model(false, GetParam().squash);
+  Json whole = cases_certificate(model, GetParam().norm, box_of_cases(), {GetParam().method});
   Json changed = whole;
   bool accepted() { return check_resealed_cases(model, changed).valid; }
 };
 
 TEST_P(LocalProof, IsAcceptedAndRejectedWhenTheClaimIsLower) {
-  EXPECT_EQ(whole["claim"]["upper"]["method"], GetParam().first);
+  EXPECT_EQ(whole["claim"]["upper"]["method"], GetParam().method);
   const CheckResult result = check_resealed_cases(model, whole);
   EXPECT_TRUE(result.valid) << result.reason;
   for (const double factor : {1 - 1e-5, 0.5, 0.0, -1.0}) {
@@ -205,12 +210,17 @@ TEST_P(LocalProof, IsRejectedForAnotherQuestion) {
 
 INSTANTIATE_TEST_SUITE_P(
     AllMethods, LocalProof,
-    testing::Values(std::pair{"fast-lip", "inf"}, std::pair{"fast-lip", "3:2"},
-                    std::pair{"recur-jac", "inf"}, std::pair{"linear-jacobian", "inf"},
-                    std::pair{"linear-jacobian", "1"}, std::pair{"linear-jacobian", "3:2"},
-                    std::pair{"gram-l2", "2"}, std::pair{"gram-l2", "2:inf"},
-                    std::pair{"gram-l2", "1:2"}, std::pair{"local-lipsdp", "2"},
-                    std::pair{"local-lipsdp", "1:2"}));
+    testing::Values(LocalProofCase{"fast-lip", "inf"}, LocalProofCase{"fast-lip", "3:2"},
+                    LocalProofCase{"recur-jac", "inf"}, LocalProofCase{"linear-jacobian", "inf"},
+                    LocalProofCase{"linear-jacobian", "1"},
+                    LocalProofCase{"linear-jacobian", "3:2"}, LocalProofCase{"gram-l2", "2"},
+                    LocalProofCase{"gram-l2", "2:inf"}, LocalProofCase{"gram-l2", "1:2"},
+                    LocalProofCase{"local-lipsdp", "2"}, LocalProofCase{"local-lipsdp", "1:2"},
+                    LocalProofCase{"fast-lip", "inf", "Softmax"},
+                    LocalProofCase{"linear-jacobian", "1", "LogSoftmax"},
+                    LocalProofCase{"gram-l2", "2", "Softmax"},
+                    LocalProofCase{"local-lipsdp", "2", "LogSoftmax"},
+                    LocalProofCase{"exact-local", "inf", "Softmax"}));
 
 OnnxModel deep_model() {
   constexpr Index kWidth = 60;

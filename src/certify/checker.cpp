@@ -16,6 +16,7 @@
 #include "certify/document.h"
 #include "linalg/operator_norm.h"
 #include "lipscope/error.h"
+#include "passes/split_softmax.h"
 #include "pieces/bounded_region.h"
 #include "pieces/cone_region.h"
 #include "pieces/local_bounds.h"
@@ -47,7 +48,8 @@ Box line(const Shape& shape) {
 
 class Checker {
  public:
-  Checker(const Graph& graph, const CertificateParts& parts) : graph_(graph), parts_(parts) {}
+  Checker(const Graph& graph, const CertificateParts& parts)
+      : graph_(graph), parts_(parts), split_(split_softmax(graph)) {}
 
   void check_upper() {
     if (!parts_.upper) reject("the certificate claims no upper bound");
@@ -118,10 +120,12 @@ class Checker {
 
   LayeredNet layered_net() const {
     constexpr Index kMostWeights = 20'000'000;
+    const Domain& domain = parts_.statement.domain;
+    const Graph& graph = split_ && !domain.everywhere() ? *split_ : graph_;
     std::string reason;
-    auto net = parts_.open_units ? local_net(graph_, parts_.statement.domain, kMostWeights,
-                                             *parts_.open_units, reason)
-                                 : as_layered_net(graph_, kMostWeights, reason);
+    auto net = parts_.open_units
+                   ? local_net(graph, domain, kMostWeights, *parts_.open_units, reason)
+                   : as_layered_net(graph, kMostWeights, reason);
     if (!net) reject("a proof for another kind of network: {}", reason);
     return *std::move(net);
   }
@@ -135,7 +139,7 @@ class Checker {
       reject("{}: {}", bound.name, reason);
     BoundedRegion region(net, parts_.statement.domain);
     if (!region.usable()) reject("values that are not bounded on the domain");
-    return bound.upper(net, region.confirm({}, {}).slopes, norms, {});
+    return local_bound_up(bound, net, region, norms, {});
   }
 
   double bound_by_cases(const LayeredNet& net, const Parts& parts) const {
@@ -396,6 +400,7 @@ class Checker {
 
   const Graph& graph_;
   const CertificateParts& parts_;
+  std::optional<Graph> split_;  // of a network that ends in a softmax
   std::map<Key, double> claimed_;
   // Constants in the input norm that hold otherwise.
   struct KnownPart {

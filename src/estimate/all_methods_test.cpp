@@ -18,10 +18,28 @@ int number_of(const char* name, int otherwise) {
   return text != nullptr ? std::atoi(text) : otherwise;
 }
 
+Graph squashed_network(Rng& rng) {
+  testing_support::GraphMaker m;
+  ValueId x = m.input({1, 1 + testing_support::pick(rng, 4)});
+  for (const Index n : {1 + testing_support::pick(rng, 6), 1 + testing_support::pick(rng, 5)}) {
+    if (n % 2 == 0) x = m.add("Relu", {x});
+    x = m.add("Gemm", {x, m.weights(random_tensor(rng, {m.shape(x).back(), n}, -2, 2)),
+                       m.weights(random_tensor(rng, {n}, -1, 1))});
+  }
+  x = m.add(testing_support::pick(rng, 2) == 0 ? "Softmax" : "LogSoftmax", {x},
+            {{"axis", Index{1}}});
+  const auto classes = static_cast<std::uint64_t>(m.shape(x).back());
+  const Graph whole = m.finish(x);
+  Selection selection;
+  if (testing_support::pick(rng, 2) == 0) selection.output = testing_support::pick(rng, classes);
+  return select(whole, selection).graph;
+}
+
 Graph network(Rng& rng) {
-  switch (testing_support::pick(rng, 4)) {
+  switch (testing_support::pick(rng, 5)) {
     case 0: return testing_support::random_chain(rng);
     case 1: return testing_support::random_residual(rng);
+    case 2: return squashed_network(rng);
     default: {
       std::vector<Index> widths;
       for (Index k = 1 + testing_support::pick(rng, 3); k > 0; --k)

@@ -50,8 +50,8 @@ void report_local_bound(const MethodRun& run, std::string_view name,
   const SerialBlas serial;
   BoundedRegion region(*net, run.query.domain);
   if (!region.usable()) return run.decline("values that are not bounded on the domain");
-  const double upper = claim_of(
-      bound->upper(*net, region.confirm({}, {}).slopes, norms, [&] { return run.should_stop(); }));
+  const double upper =
+      claim_of(local_bound_up(*bound, *net, region, norms, [&] { return run.should_stop(); }));
   if (!std::isfinite(upper))
     return run.decline(run.should_stop() ? "stopped" : "the bound is above the largest double");
   run.report({upper, Guarantee::kProved, std::string(name)},

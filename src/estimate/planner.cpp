@@ -9,6 +9,7 @@
 #include "estimate/piece_run.h"
 #include "estimate/quotient.h"
 #include "lipscope/error.h"
+#include "passes/split_softmax.h"
 #include "pieces/local_net.h"
 
 namespace lipscope {
@@ -156,8 +157,9 @@ class Plan {
   const LocalNet* local_net(std::string& reason) {
     if (!local_net_ && no_local_net_.empty()) {
       const auto stop = [&] { return context_.stop.stop_requested() || Clock::now() >= deadline_; };
-      local_net_ =
-          find_local_net(*query_.graph, query_.domain, kMostPieceWeights, no_local_net_, stop);
+      split_ = split_softmax(*query_.graph);
+      local_net_ = find_local_net(split_ ? *split_ : *query_.graph, query_.domain,
+                                  kMostPieceWeights, no_local_net_, stop);
     }
     reason = no_local_net_;
     return local_net_ ? &*local_net_ : nullptr;
@@ -191,6 +193,7 @@ class Plan {
   const RunContext& context_;
   Clock::time_point start_, deadline_;
   Answer answer_;
+  std::optional<Graph> split_;  // of a network that ends in a softmax
   std::optional<LocalNet> local_net_;
   std::string no_local_net_;  // why
 };

@@ -345,10 +345,16 @@ OpKind row_kind() {
 
 }  // namespace
 
-bool keeps_differences(const Op& op) {
-  const auto* found = dynamic_cast<const SoftmaxOp<LogSoftmax>*>(&op);
-  return found != nullptr && found->rows() == 1;
+std::optional<SingleSoftmax> single_softmax(const Op& op) {
+  if (const auto* found = dynamic_cast<const SoftmaxOp<Softmax>*>(&op); found && found->rows() == 1)
+    return SingleSoftmax::kProbabilities;
+  if (const auto* found = dynamic_cast<const SoftmaxOp<LogSoftmax>*>(&op);
+      found && found->rows() == 1)
+    return SingleSoftmax::kLogarithms;
+  return std::nullopt;
 }
+
+bool keeps_differences(const Op& op) { return single_softmax(op) == SingleSoftmax::kLogarithms; }
 
 std::vector<OpKind> op_softmax() {
   return {row_kind<Softmax>(), row_kind<LogSoftmax>(), row_kind<Hardmax>()};

@@ -9,4 +9,8 @@ namespace lipscope {
 // single row.
 [[nodiscard]] bool keeps_differences(const Op& op);
 
+// What a Softmax or LogSoftmax of a single row gives; nothing for any other operator.
+enum class SingleSoftmax { kProbabilities, kLogarithms };
+[[nodiscard]] std::optional<SingleSoftmax> single_softmax(const Op& op);
+
 }  // namespace lipscope

@@ -6,6 +6,7 @@
 
 #include "base/rounding.h"
 #include "ops/elementwise.h"
+#include "pieces/joint_units.h"
 #include "pieces/signs.h"
 #include "pieces/small.h"
 #include "pieces/widest_point.h"
@@ -118,6 +119,7 @@ Slopes BoundedRegion::slopes() const {
         slopes[k].push_back(found && is_bounded(*found) ? *found : layer.slopes[i]);
       }
     }
+    narrow_jointly(layer, forward_.ranges()[k], slopes[k]);
   }
   return slopes;
 }
@@ -236,10 +238,12 @@ Slopes BoundedRegion::slopes_at(const std::vector<double>& x) const {
   for (std::size_t k = 0; k < slopes.size(); ++k) {
     const DenseLayer& layer = net_.layers[k];
     std::vector<double> next(static_cast<std::size_t>(layer.out));
+    std::vector<Interval> values;
     for (std::size_t i = 0; i < next.size(); ++i) {
       const double* w = layer.row(static_cast<Index>(i));
       double z = 0.5 * (layer.bias[i].lo + layer.bias[i].hi);
       for (std::size_t j = 0; j < value.size(); ++j) z += w[j] * value[j];
+      values.push_back(point(z));
       if (const UnitForm form = layer.form(i); form.linear) {
         slopes[k].push_back(point(form.piece(piece_at(form, z)).slope));
         next[i] = plain_value(form, z);
@@ -248,7 +252,7 @@ Slopes BoundedRegion::slopes_at(const std::vector<double>& x) const {
         const Box box{here, here};
         const auto slope = layer.phi[i]->slopes({z - 1e-9, z + 1e-9});
         const auto range = layer.phi[i]->range(std::span(&box, 1));
-        slopes[k].push_back(point(slope ? 0.5 * (slope->lo + slope->hi) : 0));
+        slopes[k].push_back(slope.value_or(point(0)));
         next[i] = range ? (*range)[0].lower.doubles()[0] : 0;
       } else {
         const double slope = z > 0 ? layer.above[i] : layer.below[i];
@@ -256,6 +260,8 @@ Slopes BoundedRegion::slopes_at(const std::vector<double>& x) const {
         next[i] = z * slope;
       }
     }
+    narrow_jointly(layer, values, slopes[k]);
+    for (Interval& slope : slopes[k]) slope = point(0.5 * (slope.lo + slope.hi));
     value = std::move(next);
   }
   return slopes;

@@ -6,9 +6,11 @@
 #include <iterator>
 #include <optional>
 
+#include "base/rounding.h"
 #include "pieces/gram_bound.h"
 #include "pieces/interval_jacobian.h"
 #include "pieces/jacobian_bounder.h"
+#include "pieces/joint_units.h"
 #include "pieces/small.h"
 
 namespace lipscope {
@@ -149,6 +151,20 @@ constexpr LocalBound kBounds[] = {
 const LocalBound* find_local_bound(std::string_view name) {
   const auto* found = std::ranges::find(kBounds, name, &LocalBound::name);
   return found == std::end(kBounds) ? nullptr : found;
+}
+
+double local_bound_up(const LocalBound& bound, const LayeredNet& net, BoundedRegion& region,
+                      const NormPair& norms, const std::function<bool()>& stop) {
+  Slopes slopes = region.confirm({}, {}).slopes;
+  const double whole = bound.upper(net, slopes, norms, stop);
+  if (net.hidden() == 0) return whole;
+  const auto gain = joint_gain_up(net, region.ranges().back(), norms.out);
+  const NormPair largest{norms.in, Norm(kInf)};
+  if (!gain || !bound.unsupported(largest, net.inputs(), net.layers.back().in).empty())
+    return whole;
+  slopes.pop_back();
+  return min_nan(whole,
+                 gain_mul_up(*gain, bound.upper(before_last_units(net), slopes, largest, stop)));
 }
 
 double forward_cost(const LayeredNet& net) {

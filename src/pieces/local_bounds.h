@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "lipscope/norm.h"
-#include "pieces/layered_net.h"
+#include "pieces/bounded_region.h"
 
 namespace lipscope {
 
@@ -24,6 +24,12 @@ struct LocalBound {
 
 // Null for an unknown name.
 [[nodiscard]] const LocalBound* find_local_bound(std::string_view name);
+
+// The bound on the region's domain. Where the network ends in a softmax, the smaller one of that
+// and what the parts before and behind the differences of logits say [pieces-11].
+[[nodiscard]] double local_bound_up(const LocalBound& bound, const LayeredNet& net,
+                                    BoundedRegion& region, const NormPair& norms,
+                                    const std::function<bool()>& stop);
 
 // Multiplications of linear bounds of the values before all units [pieces-6].
 [[nodiscard]] double forward_cost(const LayeredNet& net);

@@ -2,7 +2,7 @@
 // fast-lip: upper bound from the Jacobian in interval arithmetic, on a box or ball.
 //
 // Needs      a box or ball; dense, convolutional or residual layers with functions of single
-//            entries, small enough for dense matrices. Any norms.
+//            entries, perhaps a softmax at the end, small enough for dense matrices. Any norms.
 // Gives      upper bound, proved: the norm of the largest absolute entries, or of the middles and
 //            radii, whichever is smaller. Exact where no unit changes its slope.
 // Cost       ranges of all units by linear bounds, then three products with each layer's weights
