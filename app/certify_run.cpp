@@ -333,6 +333,14 @@ Certified run_certify(const CertifyFlags& flags, const Common& common) {
   std::ranges::sort(found.radii);
   found.radii.erase(std::unique(found.radii.begin(), found.radii.end()), found.radii.end());
   add_hints(found, certifier.classes());
+  if (flags.scope == "global" && std::ranges::all_of(found.constants.upper, [](const Bound& b) {
+        return std::isinf(b.value);
+      })) {
+    found.hints.push_back(fmt::format(
+        "no margin has a finite constant in the whole space, so no radius is above 0{}: "
+        "--scope local finds radii around each sample",
+        found.local_obstacle.empty() ? "" : " (" + found.local_obstacle + ")"));
+  }
   if (!flags.data.std.empty() || !flags.data.mean.empty()) {
     found.hints.push_back(
         "--mean and --std are outside the model: radii are in units of the normalised input (times "

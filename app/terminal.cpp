@@ -11,9 +11,12 @@ namespace lipscope::app {
 
 std::string format_table(const std::vector<std::vector<std::string>>& rows) {
   std::vector<std::size_t> widths;
+  for (const auto& row : rows) widths.resize(std::max(widths.size(), row.size()));
   for (const auto& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+    // Where a row ends early, its last cell may be as long as it likes.
+    const std::size_t cells =
+        row.size() < widths.size() && !row.empty() ? row.size() - 1 : row.size();
+    for (std::size_t i = 0; i < cells; ++i) widths[i] = std::max(widths[i], row[i].size());
   }
   std::string text;
   for (const auto& row : rows) {

@@ -102,7 +102,10 @@ std::string certify_text(const Certified& found) {
           std::string(found.flags.attack ? "; attacked: no more than this" : "") + "\n";
   text += accuracy_table(found) + "\n" + class_table(found) + "\n" + pair_table(found);
   if (found.flags.scope == "local" && !found.local_obstacle.empty())
-    text += fmt::format("\nlocal bounds by constants only: {}\n", found.local_obstacle);
+    text += fmt::format(
+        "\nradii around samples by constants and enclosed gradients, without linear bounds and a "
+        "search: {}\n",
+        found.local_obstacle);
   if (found.outcome == Outcome::kTimeLimit) {
     text +=
         "\nthe time was up before every sample had its turn; --time gives it more, --resume FILE "

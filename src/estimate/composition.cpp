@@ -89,10 +89,15 @@ class ForwardPass {
       const bool overflow = std::ranges::all_of(result_.gains, [&](const GainClaim& gain) {
         return gain.node != node.name || std::isfinite(gain.value);
       });
-      result_.no_bound =
-          overflow ? fmt::format("node '{}': the constant is above the largest double", node.name)
-                   : fmt::format("node '{}': operator {} has no finite constant on its inputs",
-                                 node.name, node.op->name());
+      result_.no_bound = fmt::format(
+          "node '{}': {}", node.name,
+          overflow ? "the constant is above the largest double"
+          : parts.size() > 1
+              ? fmt::format("operator {} multiplies or divides values that move with the input "
+                            "and are not bounded, as attention does; a ball or box "
+                            "of inputs (--at and --radius, --box) can bound them",
+                            node.op->name())
+              : fmt::format("operator {} has no finite constant on its inputs", node.op->name()));
     }
     const bool disjoint = node.op->inputs_move_disjoint_outputs();
     Constants total;

@@ -157,17 +157,23 @@ std::optional<RowMatrix> SdpReader::matrix(const Node& node, std::size_t k, std:
   for (const ValueId id : node.inputs) boxes.push_back(box_(id));
   const MatrixQuery query{boxes, static_cast<Index>(k), static_cast<Index>(o)};
   struct Unfit {
-    const char* why;
+    std::string why;
   };
+  const std::string unfit_weights =
+      several ? fmt::format(
+                    "operator {} multiplies or divides values that move with the input, as "
+                    "attention does",
+                    node.op->name())
+              : fmt::format("operator {} has weights that are not finite", node.op->name());
   constexpr std::size_t kMostWeights = 20'000'000;
   bool linear = true;
   const auto list = [&](const VisitEntry& visit) {
     std::size_t weights = 0;
     const auto watch = [&](Index i, Index j, double lo, double hi) {
       if (++weights > kMostWeights) throw Unfit{"a map of more than 20 million weights"};
-      if (!std::isfinite(lo) || !std::isfinite(hi)) throw Unfit{"weights that are not finite"};
-      if (several && !(hi - lo <= 1e-6 * std::fabs(lo)))
-        throw Unfit{"a product of values that move"};
+      if (!std::isfinite(lo) || !std::isfinite(hi) ||
+          (several && !(hi - lo <= 1e-6 * std::fabs(lo))))
+        throw Unfit{unfit_weights};
       visit(i, j, lo, hi);
     };
     linear = linear && node.op->matrix(query, watch);

@@ -32,6 +32,23 @@ std::string head_model(Index tokens, const std::vector<float>& mask = {}) {
   return writer.bytes();
 }
 
+// The product that stands in the way, and what to do about it.
+TEST_F(Cli, AttentionIsNamedAsWhatHasNoConstant) {
+  const std::string model = file("head.onnx", head_model(2));
+  const std::string bound = run("bound " + model + " --explain --time 1").out;
+  EXPECT_NE(bound.find("no finite upper bound: node 'scores': operator MatMul multiplies"),
+            std::string::npos)
+      << bound;
+  EXPECT_NE(bound.find("(--at and --radius, --box)"), std::string::npos) << bound;
+  EXPECT_EQ(bound.find("not finite"), std::string::npos) << bound;
+  const std::string certify = run("certify " + model + " --data " + file("x.csv", "0,1\n") +
+                                  " --labels " + file("y.csv", "1\n") + " --time 2")
+                                  .out;
+  EXPECT_NE(certify.find("node 'scores': operator MatMul multiplies"), std::string::npos)
+      << certify;
+  EXPECT_NE(certify.find("--scope local finds radii"), std::string::npos) << certify;
+}
+
 TEST_F(Cli, AttentionOfTwoTokens) {
   const std::string model = file("head.onnx", head_model(2)), x = file("x.csv", "0\n1\n");
   const Json document = Json::parse(
