@@ -6,13 +6,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <complex>
-#include <functional>
 #include <random>
 #include <vector>
 
+#include "best_seconds.h"
 #include "linalg/operator_norm.h"
 #include "linalg/padded_conv_norm.h"
 
@@ -29,17 +28,6 @@ void zgesdd_(const char*, const int* m, const int* n, std::complex<double>* a, c
 
 namespace lipscope {
 namespace {
-
-double best_seconds(int runs, const std::function<void()>& body) {
-  double best = HUGE_VAL;
-  for (int run = 0; run < runs; ++run) {
-    const auto start = std::chrono::steady_clock::now();
-    body();
-    best = std::min(
-        best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  }
-  return best;
-}
 
 std::vector<double> gaussian(std::size_t count, unsigned seed) {
   std::mt19937_64 random(seed);

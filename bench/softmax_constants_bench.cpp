@@ -4,12 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <functional>
 #include <random>
 #include <vector>
 
+#include "best_seconds.h"
 #include "softmax/norm.h"
 #include "softmax/secular.h"
 
@@ -20,17 +19,6 @@ void dsyev_(const char*, const char*, const int* n, double* a, const int* lda, d
 
 namespace lipscope {
 namespace {
-
-double best_seconds(int runs, const std::function<void()>& body) {
-  double best = HUGE_VAL;
-  for (int run = 0; run < runs; ++run) {
-    const auto start = std::chrono::steady_clock::now();
-    body();
-    best = std::min(
-        best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  }
-  return best;
-}
 
 std::vector<double> random_logits(std::mt19937_64& random, int n, double scale) {
   std::normal_distribution<double> normal;

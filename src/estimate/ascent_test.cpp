@@ -13,7 +13,9 @@
 namespace lipscope {
 namespace {
 
+using testing_support::affine;
 using testing_support::GraphMaker;
+using testing_support::unary;
 
 Answer jacobian_ascend(const Graph& graph, const std::string& norm, Domain domain = {},
                        double seconds = 20, const std::string& method = "jacobian-ascent") {
@@ -47,18 +49,6 @@ Domain box(std::size_t size, double low, double high) {
 }
 Domain ball(std::vector<double> center, double radius, double p = 2) {
   return {.box = {}, .ball = Ball{Tensor::vector(std::move(center)), radius, Norm(p)}};
-}
-
-Graph unary(const std::string& op) {
-  GraphMaker m;
-  return m.finish(m.add(op, {m.input({1, 1})}));
-}
-
-// x A + b with A = [[3, 4], [0, 5]]: columns of the map sum to 7 and 5, rows to 3 and 9.
-Graph affine() {
-  GraphMaker m;
-  const ValueId x = m.input({1, 2});
-  return m.finish(m.add("Gemm", {x, m.weights({2, 2}, {3, 4, 0, 5}), m.weights({2}, {10, -7})}));
 }
 
 TEST(JacobianAscent, AffineMapsAreTight) {

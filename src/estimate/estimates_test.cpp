@@ -13,7 +13,9 @@
 namespace lipscope::estimates {
 namespace {
 
+using testing_support::affine;
 using testing_support::GraphMaker;
+using testing_support::unary;
 
 Tensor filled(std::size_t size, double value) {
   return Tensor::vector(std::vector<double>(size, value));
@@ -39,18 +41,6 @@ const MethodReport& row(const Answer& answer, std::string_view method) {
 double value(const Answer& answer, std::string_view method) {
   const auto& bound = row(answer, method).bound;
   return bound ? bound->value : -1;
-}
-
-Graph unary(const std::string& op) {
-  GraphMaker m;
-  return m.finish(m.add(op, {m.input({1, 1})}));
-}
-
-// x A + b with A = [[3, 4], [0, 5]].
-Graph affine() {
-  GraphMaker m;
-  const ValueId x = m.input({1, 2});
-  return m.finish(m.add("Gemm", {x, m.weights({2, 2}, {3, 4, 0, 5}), m.weights({2}, {10, -7})}));
 }
 
 // The sum of squares: the gradient at x has the length 2 |x|.

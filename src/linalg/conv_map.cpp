@@ -95,13 +95,7 @@ void ConvMap::image_down(const double* x, double* y) const {
     product(false, radius_, size.data(), spread.data());
     inflate_sums(spread.data(), rows(), terms(false));
   }
-  const double gamma = gamma_up(static_cast<std::size_t>(terms(false)));
-  const double tiny = static_cast<double>(terms(false)) * kMinSubnormal;
-  for (Index i = 0; i < rows(); ++i) {
-    const double error = add_up(add_up(mul_up(gamma, bound[i]), tiny), spread[i]);
-    const double value = sub_down(std::fabs(y[i]), error);
-    y[i] = value > 0 ? value : 0;
-  }
+  deflate_sums(y, rows(), terms(false), bound.data(), spread.data());
 }
 
 SpectralUpper ConvMap::spectral(const NormEffort& effort) const {

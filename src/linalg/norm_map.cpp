@@ -232,6 +232,16 @@ double line_norm(Toward toward, std::span<const double> line, double p) {
   return toward == Toward::kUp ? pnorm_up(line, p) : pnorm_down(line, p);
 }
 
+void deflate_sums(double* y, Index n, Index terms, const double* sizes, const double* spread) {
+  const double gamma = gamma_up(static_cast<std::size_t>(terms));
+  const double tiny = static_cast<double>(terms) * kMinSubnormal;
+  for (Index i = 0; i < n; ++i) {
+    const double error = add_up(add_up(mul_up(gamma, sizes[i]), tiny), spread[i]);
+    const double value = sub_down(std::fabs(y[i]), error);
+    y[i] = value > 0 ? value : 0;
+  }
+}
+
 void inflate_sums(double* sums, Index n, Index terms) {
   const double gamma = gamma_up(static_cast<std::size_t>(terms + 2));
   const double keep = sub_down(1, gamma), tiny = static_cast<double>(terms) * kMinSubnormal;

@@ -100,6 +100,9 @@ void line_magnitudes(Toward toward, Index n, const double* c, const double* r, d
 // Turns computed sums of `terms` non-negative products (with one rounding of a factor each) into
 // upper bounds of them.
 void inflate_sums(double* sums, Index n, Index terms);
+// Turns computed sums y of `terms` products into lower bounds of their size, given upper bounds of
+// the sums of their sizes and of what else may be wrong with them (`spread`).
+void deflate_sums(double* y, Index n, Index terms, const double* sizes, const double* spread);
 
 // Upper bound of ||B||_2 and an approximate eigenvector of B'B.
 [[nodiscard]] SpectralUpper top_of_gram(Gram& gram);

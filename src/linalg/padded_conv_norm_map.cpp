@@ -295,13 +295,7 @@ void PaddedMap::image_down(const double* x, double* y) const {
     product(false, spread_, size.data(), spread.data());
     inflate_sums(spread.data(), rows(), terms(false));
   }
-  const double gamma = gamma_up(static_cast<std::size_t>(terms(false)));
-  const double tiny = static_cast<double>(terms(false)) * kMinSubnormal;
-  for (Index i = 0; i < rows(); ++i) {
-    const double error = add_up(add_up(mul_up(gamma, bound[i]), tiny), spread[i]);
-    const double value = sub_down(std::fabs(y[i]), error);
-    y[i] = value > 0 ? value : 0;
-  }
+  deflate_sums(y, rows(), terms(false), bound.data(), spread.data());
 }
 
 std::vector<double> PaddedMap::norms(Lines lines, Toward toward, double p) const {

@@ -57,4 +57,19 @@ void Matcher::collect(ValueId id, std::optional<ValueId> stop, Product& product)
   product.factors.push_back(id);
 }
 
+Graph replace_nodes(
+    const Graph& graph,
+    const std::function<std::optional<Replacement>(const Matcher&, const Node&)>& find) {
+  const Matcher match(graph);
+  return rewrite_nodes(graph,
+                       [&](const Node& node, const MappedValue& mapped, GraphBuilder& builder) {
+                         const auto found = find(match, node);
+                         if (!found) return std::vector<ValueId>{};
+                         std::vector<ValueId> inputs;
+                         for (const ValueId id : found->inputs) inputs.push_back(mapped(id));
+                         return builder.add(found->op, std::move(inputs), node.name,
+                                            {graph.value(node.outputs[0]).name});
+                       });
+}
+
 }  // namespace lipscope

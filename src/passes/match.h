@@ -2,6 +2,8 @@
 // Looking backwards through a graph for a known pattern.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -42,5 +44,15 @@ class Matcher {
   const Graph& graph_;
   std::vector<const Node*> maker_;
 };
+
+// What takes the place of a node: an operator on earlier values.
+struct Replacement {
+  std::shared_ptr<const Op> op;
+  std::vector<ValueId> inputs;
+};
+// The graph with every node replaced for which there is something; names stay.
+[[nodiscard]] Graph replace_nodes(
+    const Graph& graph,
+    const std::function<std::optional<Replacement>(const Matcher&, const Node&)>& find);
 
 }  // namespace lipscope

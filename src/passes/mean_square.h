@@ -8,6 +8,26 @@
 
 namespace lipscope {
 
+// What is normalised, over all axes from the first one on.
+struct Normalised {
+  ValueId x;
+  Index axis = 0;
+  double epsilon = 0;
+};
+
+// The ReduceMean in mean(y) + epsilon, epsilon not negative.
+struct MeanWithEpsilon {
+  const Node* node;
+  double epsilon;
+};
+inline std::optional<MeanWithEpsilon> mean_with_epsilon(const Matcher& match, ValueId id) {
+  const Node* add = match.made_by(id, "Add");
+  const auto sum = add != nullptr ? match.with_scalar(*add) : std::nullopt;
+  const Node* mean = sum ? match.made_by(sum->first, "ReduceMean") : nullptr;
+  if (mean == nullptr || sum->second < 0) return std::nullopt;
+  return MeanWithEpsilon{mean, sum->second};
+}
+
 // ReduceMean with keepdims over a trailing block of dimensions: the first of them.
 inline std::optional<Index> trailing_mean_axis(const Matcher& match, const Node& mean) {
   const Shape& from = match.value(mean.inputs[0]).type.shape;

@@ -128,28 +128,19 @@ std::optional<FoundGate> as_hard_swish(const Matcher& match, ValueId whole, Valu
   return FoundGate{sum->first, make_hard_swish({1, 6, 0.5})};
 }
 
-std::optional<FoundGate> find_gate(const Matcher& match, const Node& node) {
+std::optional<Replacement> find_gate(const Matcher& match, const Node& node) {
   if (node.op->name() != "Mul" && node.op->name() != "Div") return std::nullopt;
   const ValueId whole = node.outputs[0];
   for (const ValueId gate : match.product(whole).factors) {
     for (const auto as : {as_gelu, as_silu, as_hard_swish}) {
       const auto found = as(match, whole, gate);
-      if (found && match.same_shape(found->x, whole)) return found;
+      if (found && match.same_shape(found->x, whole)) return Replacement{found->op, {found->x}};
     }
   }
   return std::nullopt;
 }
 
-Graph recognise_gates(const Graph& graph) {
-  const Matcher match(graph);
-  return rewrite_nodes(graph,
-                       [&](const Node& node, const MappedValue& mapped, GraphBuilder& builder) {
-                         const auto found = find_gate(match, node);
-                         if (!found) return std::vector<ValueId>{};
-                         return builder.add(found->op, {mapped(found->x)}, node.name,
-                                            {graph.value(node.outputs[0]).name});
-                       });
-}
+Graph recognise_gates(const Graph& graph) { return replace_nodes(graph, find_gate); }
 
 }  // namespace
 

@@ -9,12 +9,6 @@
 namespace lipscope {
 namespace {
 
-struct Normalised {
-  ValueId x;
-  Index axis = 0;
-  double epsilon = 0;
-};
-
 // x of Sub(x, ReduceMean(x)), and the first axis the mean runs over.
 std::optional<Normalised> centred(const Matcher& match, ValueId id) {
   const Node* sub = match.made_by(id, "Sub");
@@ -30,16 +24,14 @@ std::optional<Normalised> normalised(const Matcher& match, ValueId id) {
   if (div == nullptr) return std::nullopt;
   auto centre = centred(match, div->inputs[0]);
   const Node* root = match.made_by(div->inputs[1], "Sqrt");
-  const Node* add = root != nullptr ? match.made_by(root->inputs[0], "Add") : nullptr;
-  const auto sum = add != nullptr ? match.with_scalar(*add) : std::nullopt;
-  const Node* variance = sum ? match.made_by(sum->first, "ReduceMean") : nullptr;
-  if (!centre || variance == nullptr || sum->second < 0) return std::nullopt;
-  const auto base = squared(match, variance->inputs[0]);
+  const auto variance = root != nullptr ? mean_with_epsilon(match, root->inputs[0]) : std::nullopt;
+  if (!centre || !variance) return std::nullopt;
+  const auto base = squared(match, variance->node->inputs[0]);
   // Exporters repeat the subtraction: compare what is centred, not the node.
   const auto again = base ? centred(match, *base) : std::nullopt;
   if (!again || again->x != centre->x || again->axis != centre->axis) return std::nullopt;
-  if (trailing_mean_axis(match, *variance) != centre->axis) return std::nullopt;
-  centre->epsilon = sum->second;
+  if (trailing_mean_axis(match, *variance->node) != centre->axis) return std::nullopt;
+  centre->epsilon = variance->epsilon;
   return centre;
 }
 
@@ -47,11 +39,6 @@ std::optional<Normalised> normalised(const Matcher& match, ValueId id) {
 bool is_weight(const Matcher& match, ValueId id, const Shape& wanted) {
   return match.value(id).constant && match.value(id).type.shape == wanted;
 }
-
-struct FoundLayerNorm {
-  Normalised norm;
-  std::optional<ValueId> scale, bias;
-};
 
 // Constant operand of a two-input node of the given kind whose other input is `inner`'s value.
 std::optional<std::pair<ValueId, ValueId>> weight_of(const Matcher& match, ValueId id,
@@ -65,43 +52,34 @@ std::optional<std::pair<ValueId, ValueId>> weight_of(const Matcher& match, Value
   return std::nullopt;
 }
 
-std::optional<FoundLayerNorm> find_layer_norm(const Matcher& match, ValueId whole) {
-  FoundLayerNorm found;
-  ValueId at = whole;
+std::optional<Replacement> find_layer_norm(const Matcher& match, const Node& node) {
+  std::optional<ValueId> scale, bias;
+  ValueId at = node.outputs[0];
   if (const auto sum = weight_of(match, at, "Add")) {
-    found.bias = sum->second;
+    bias = sum->second;
     at = sum->first;
   }
   if (const auto product = weight_of(match, at, "Mul")) {
-    found.scale = product->second;
+    scale = product->second;
     at = product->first;
   }
-  if (found.bias && !found.scale) return std::nullopt;
+  if (bias && !scale) return std::nullopt;
   const auto norm = normalised(match, at);
   if (!norm) return std::nullopt;
-  found.norm = *norm;
-  const Shape& shape = match.value(norm->x).type.shape;
-  const Shape wanted(shape.begin() + norm->axis, shape.end());
-  if (found.scale && !is_weight(match, *found.scale, wanted)) return std::nullopt;
-  if (found.bias && !is_weight(match, *found.bias, wanted)) return std::nullopt;
+  const ValueType& type = match.value(norm->x).type;
+  const Shape wanted(type.shape.begin() + norm->axis, type.shape.end());
+  Replacement found{
+      make_layer_norm(type, norm->axis, norm->epsilon, scale.has_value(), bias.has_value()),
+      {norm->x}};
+  for (const auto& weight : {scale, bias}) {
+    if (!weight) continue;
+    if (!is_weight(match, *weight, wanted)) return std::nullopt;
+    found.inputs.push_back(*weight);
+  }
   return found;
 }
 
-Graph recognise_layer_norm(const Graph& graph) {
-  const Matcher match(graph);
-  return rewrite_nodes(
-      graph, [&](const Node& node, const MappedValue& mapped, GraphBuilder& builder) {
-        const auto found = find_layer_norm(match, node.outputs[0]);
-        if (!found) return std::vector<ValueId>{};
-        std::vector<ValueId> inputs{mapped(found->norm.x)};
-        if (found->scale) inputs.push_back(mapped(*found->scale));
-        if (found->bias) inputs.push_back(mapped(*found->bias));
-        const auto op =
-            make_layer_norm(match.value(found->norm.x).type, found->norm.axis, found->norm.epsilon,
-                            found->scale.has_value(), found->bias.has_value());
-        return builder.add(op, std::move(inputs), node.name, {graph.value(node.outputs[0]).name});
-      });
-}
+Graph recognise_layer_norm(const Graph& graph) { return replace_nodes(graph, find_layer_norm); }
 
 }  // namespace
 

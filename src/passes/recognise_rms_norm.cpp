@@ -9,26 +9,19 @@
 namespace lipscope {
 namespace {
 
-struct MeanSquare {
-  ValueId x;
-  Index axis = 0;
-  double epsilon = 0;
-};
-
 // x of mean(x^2) + eps.
-std::optional<MeanSquare> mean_square(const Matcher& match, ValueId id) {
-  const Node* add = match.made_by(id, "Add");
-  const auto sum = add != nullptr ? match.with_scalar(*add) : std::nullopt;
-  const Node* mean = sum ? match.made_by(sum->first, "ReduceMean") : nullptr;
-  if (mean == nullptr || !match.same_shape(id, sum->first) || sum->second < 0) return std::nullopt;
-  const auto x = squared(match, mean->inputs[0]);
-  const auto axis = trailing_mean_axis(match, *mean);
-  if (!x || !axis || !match.same_shape(*x, mean->inputs[0])) return std::nullopt;
-  return MeanSquare{*x, *axis, sum->second};
+std::optional<Normalised> mean_square(const Matcher& match, ValueId id) {
+  const auto mean = mean_with_epsilon(match, id);
+  if (!mean || !match.same_shape(id, mean->node->outputs[0])) return std::nullopt;
+  const ValueId square = mean->node->inputs[0];
+  const auto x = squared(match, square);
+  const auto axis = trailing_mean_axis(match, *mean->node);
+  if (!x || !axis || !match.same_shape(*x, square)) return std::nullopt;
+  return Normalised{*x, *axis, mean->epsilon};
 }
 
 // x of sqrt(mean(x^2) + eps), or of one over it.
-std::optional<MeanSquare> root(const Matcher& match, ValueId id, bool inverse) {
+std::optional<Normalised> root(const Matcher& match, ValueId id, bool inverse) {
   if (!inverse) {
     const Node* radical = match.made_by(id, "Sqrt");
     return radical != nullptr ? mean_square(match, radical->inputs[0]) : std::nullopt;
@@ -44,28 +37,21 @@ std::optional<MeanSquare> root(const Matcher& match, ValueId id, bool inverse) {
   return std::nullopt;
 }
 
-std::optional<MeanSquare> find_rms_norm(const Matcher& match, const Node& node) {
+std::optional<Replacement> find_rms_norm(const Matcher& match, const Node& node) {
   if (node.inputs.size() != 2) return std::nullopt;
   const bool div = node.op->name() == "Div";
   if (!div && node.op->name() != "Mul") return std::nullopt;
   for (const std::size_t side : {1u, 0u}) {
     if (div && side == 0) continue;
     const auto found = root(match, node.inputs[side], !div);
-    if (found && found->x == node.inputs[1 - side]) return found;
+    if (!found || found->x != node.inputs[1 - side]) continue;
+    return Replacement{make_rms_norm(match.value(found->x).type, found->axis, found->epsilon),
+                       {found->x}};
   }
   return std::nullopt;
 }
 
-Graph recognise_rms_norm(const Graph& graph) {
-  const Matcher match(graph);
-  return rewrite_nodes(
-      graph, [&](const Node& node, const MappedValue& mapped, GraphBuilder& builder) {
-        const auto found = find_rms_norm(match, node);
-        if (!found) return std::vector<ValueId>{};
-        const auto op = make_rms_norm(match.value(found->x).type, found->axis, found->epsilon);
-        return builder.add(op, {mapped(found->x)}, node.name, {graph.value(node.outputs[0]).name});
-      });
-}
+Graph recognise_rms_norm(const Graph& graph) { return replace_nodes(graph, find_rms_norm); }
 
 }  // namespace
 

@@ -71,6 +71,15 @@ Decision decide_one(Certifier& certifier, const std::vector<double>& x, Index la
   return certifier.decide(x, std::vector{label})[0];
 }
 
+// With an attack and a local search, which throws where it exceeds the attack.
+Decision decide_fully(Certifier& certifier, const std::vector<double>& x, Index label) {
+  std::vector<Decision> found{decide_one(certifier, x, label)};
+  const std::vector<Index> labels{label};
+  certifier.attack(x, labels, found, kNever);
+  certifier.improve(x, found[0], kNever);
+  return found[0];
+}
+
 TEST(Certifier, PairsOfALinearClassifier) {
   const Graph graph = linear_classifier(2, {1, 0, 0.875, 0, 0, 1});
   const std::vector<double> x{1, 0};
@@ -230,11 +239,7 @@ TEST(Certifier, LocalRadiiOfGraphsThatAreNoChain) {
       Certifier certifier(graph, {.norm = Norm(p)});
       ASSERT_FALSE(certifier.local_obstacle().empty());
       const std::vector<double> x = random_point(rng, 8, 2);
-      const std::vector<Index> label{class_at(graph, x)};
-      std::vector<Decision> found{decide_one(certifier, x, label[0])};
-      certifier.attack(x, label, found, kNever);
-      certifier.improve(x, found[0], kNever);  // throws where it exceeds the attack
-      const Decision& d = found[0];
+      const Decision d = decide_fully(certifier, x, class_at(graph, x));
       by_lines += d.method == "linear-bounds" ? 1 : 0;
       EXPECT_GT(d.radius, 0);
       for (int t = 0; t < 200; ++t) {
@@ -267,11 +272,7 @@ TEST(Certifier, LocalRadiiOfLargePictures) {
   Certifier certifier(graph, {.norm = Norm::infinity(), .parts = 0});
   EXPECT_TRUE(certifier.local_obstacle().empty());
   const std::vector<double> x = random_point(rng, 5184, 2);
-  const std::vector<Index> label{class_at(graph, x)};
-  std::vector<Decision> found{decide_one(certifier, x, label[0])};
-  certifier.attack(x, label, found, kNever);
-  certifier.improve(x, found[0], kNever);  // throws where it exceeds the attack
-  const Decision& d = found[0];
+  const Decision d = decide_fully(certifier, x, class_at(graph, x));
   EXPECT_EQ(d.method, "linear-bounds");
   ASSERT_TRUE(d.attack_radius);
   EXPECT_GT(d.radius, 0.3 * *d.attack_radius);

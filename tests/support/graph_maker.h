@@ -50,4 +50,16 @@ class GraphMaker {
   int count_ = 0;
 };
 
+inline Graph unary(const std::string& op) {
+  GraphMaker m;
+  return m.finish(m.add(op, {m.input({1, 1})}));
+}
+
+// x A + b with A = [[3, 4], [0, 5]]: columns of the map sum to 7 and 5, rows to 3 and 9.
+inline Graph affine() {
+  GraphMaker m;
+  const ValueId x = m.input({1, 2});
+  return m.finish(m.add("Gemm", {x, m.weights({2, 2}, {3, 4, 0, 5}), m.weights({2}, {10, -7})}));
+}
+
 }  // namespace lipscope::testing_support
