@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "report/reading.h"
+#include "terminal.h"
 
 namespace lipscope::app {
 namespace {
@@ -33,8 +34,8 @@ Plot bracket_over_time(const Json& methods) {
             .x_label = "seconds",
             .y_label = "constant",
             .log_y = true,
-            .series = {{.name = "upper bound", .kind = Series::Kind::kStep},
-                       {.name = "lower bound", .kind = Series::Kind::kStep}}};
+            .series = {{.name = "upper bound, proved", .kind = Series::Kind::kStep, .colour = 0},
+                       {.name = "lower bound, proved", .kind = Series::Kind::kStep, .colour = 1}}};
   double clock = 0, best[2] = {0, 0};
   for (const Json& row : methods) {
     const auto value = number(row, "value");
@@ -58,7 +59,7 @@ Plot bracket_over_time(const Json& methods) {
     series.hints.emplace_back();
   }
   std::erase_if(plot.series, [](const Series& s) { return s.x.empty(); });
-  plot.note = "Proved bounds, at the time the method that found them ended.";
+  plot.note = "Bounds at the time the method that found them ended.";
   return plot;
 }
 
@@ -67,18 +68,22 @@ Plot bracket_by_method(const Json& methods) {
             .x_label = "",
             .y_label = "constant",
             .log_y = true,
-            .series = {{.name = "upper", .kind = Series::Kind::kDots},
-                       {.name = "lower", .kind = Series::Kind::kDots}}};
+            .series = {{.name = "upper, proved", .kind = Series::Kind::kDots, .colour = 0},
+                       {.name = "lower, proved", .kind = Series::Kind::kDots, .colour = 1},
+                       {.name = "upper, not proved", .kind = Series::Kind::kDots, .colour = 3},
+                       {.name = "lower, not proved", .kind = Series::Kind::kDots, .colour = 2}}};
   for (const Json& row : methods) {
     const auto value = number(row, "value");
     if (!value || !std::isfinite(*value) || *value <= 0) continue;
-    Series& series = plot.series[text_of(row, "side") == "upper" ? 0 : 1];
+    const std::size_t side = text_of(row, "side") == "upper" ? 0 : 1;
+    Series& series = plot.series[side + (text_of(row, "guarantee") == "proved" ? 0 : 2)];
     series.x.push_back(static_cast<double>(plot.names.size()));
     series.y.push_back(*value);
     series.hints.push_back(
         fmt::format("{}: {:.6g}, {}", text_of(row, "method"), *value, text_of(row, "guarantee")));
     plot.names.push_back(text_of(row, "method"));
   }
+  std::erase_if(plot.series, [](const Series& s) { return s.x.empty(); });
   return plot;
 }
 
@@ -93,6 +98,7 @@ Table method_table(const Json& methods) {
                           seconds_cell(number(row, "seconds")),
                           {skipped.empty() ? text_of(row, "note") : "skipped: " + skipped}});
   }
+  std::ranges::stable_partition(table.rows, [](const auto& row) { return row[2].text != "–"; });
   return table;
 }
 
@@ -101,12 +107,15 @@ Section radius_section(const Json& series) {
             .x_label = "radius",
             .y_label = "constant",
             .log_x = true,
-            .series = {{.name = "upper bound"}, {.name = "lower bound"}}};
+            .log_y = true,
+            .series = {{.name = "upper bound, proved"}, {.name = "lower bound, proved"}}};
   Table table{.title = "By radius", .columns = {"radius", "lower", "upper"}};
   for (const Json& row : series) {
     const auto radius = number(row, "radius");
     for (const bool upper : {true, false}) {
-      const auto value = number(member(row, upper ? "upper" : "lower"), "value");
+      const Json& bound = member(row, upper ? "upper" : "lower");
+      const auto value = number(bound, "value");
+      if (text_of(bound, "guarantee") != "proved") continue;
       if (!radius || !value || !std::isfinite(*value)) continue;
       Series& line = plot.series[upper ? 0 : 1];
       line.x.push_back(*radius);
@@ -128,8 +137,11 @@ Section margin_section(const Json& margins) {
                           bound_cell(member(row, "lower"), Side::kLower),
                           bound_cell(member(row, "upper"), Side::kUpper)});
   }
-  return {
-      "Margins between classes", "Constants of the difference of two outputs.", {std::move(table)}};
+  Section section{"Margins between classes", "Constants of the difference of two outputs.", {}};
+  HeatMap map = margin_map(margins);
+  if (!map.rows.empty()) section.blocks.emplace_back(std::move(map));
+  section.blocks.emplace_back(std::move(table));
+  return section;
 }
 
 }  // namespace
@@ -147,7 +159,7 @@ Report report_on_bound(const Json& document) {
                   {"ratio", number_cell(number(document, "ratio"), Side::kUpper).text},
                   {"outcome", text_of(document, "outcome")}};
   if (const std::string why = text_of(document, "no_bound"); !why.empty())
-    report.facts.push_back({"no finite bound", why});
+    report.note = "No finite upper bound: " + why + ".";
   const Json& series = member(document, "series");
   if (series.is_array() && !series.empty()) report.sections.push_back(radius_section(series));
   const Json& methods = member(document, "methods");
@@ -165,7 +177,7 @@ Report report_on_bound(const Json& document) {
 Report report_on_inspect(const Json& document) {
   Report report{.title = "Model", .subtitle = text_of(member(document, "model"), "file")};
   if (const auto count = number(document, "parameters"))
-    report.facts.push_back({"parameters", fmt::format("{:.0f}", *count)});
+    report.facts.push_back({"parameters", group_digits(static_cast<Index>(*count))});
   Table table{.title = "Nodes", .columns = {"node", "operator", "shape"}};
   std::vector<std::string> norms;
   Plot plot{.title = "Gain of each layer", .x_label = "", .y_label = "gain", .log_y = true};
@@ -194,7 +206,7 @@ Report report_on_inspect(const Json& document) {
     plot.names.push_back(text_of(node, "name"));
   }
   if (const std::string reason = text_of(document, "reason"); !reason.empty())
-    report.facts.push_back({"not supported", reason});
+    report.note = "Not supported: " + reason + ".";
   Section section{"Layers", "Proved constants of each node as a function of its inputs.", {}};
   if (!norms.empty()) section.blocks.emplace_back(std::move(plot));
   section.blocks.emplace_back(std::move(table));

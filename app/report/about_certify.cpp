@@ -151,32 +151,6 @@ Table class_table_of(const Json& document) {
   return table;
 }
 
-HeatMap pair_map(const Json& document) {
-  HeatMap map{.title = "Constants of the margins between classes",
-              .row_label = "class",
-              .column_label = "against"};
-  std::size_t classes = 0;
-  for (const Json& row : member(document, "margins")) {
-    const Json& pair = member(row, "margin");
-    if (pair.is_array() && pair.size() == 2)
-      classes = std::max(classes, static_cast<std::size_t>(number(pair[1]).value_or(0)) + 1);
-  }
-  if (classes > 40) classes = 0;
-  map.values.assign(classes * classes, std::nan(""));
-  for (std::size_t c = 0; c < classes; ++c) map.rows.push_back(fmt::format("{}", c));
-  map.columns = map.rows;
-  for (const Json& row : member(document, "margins")) {
-    const Json& pair = member(row, "margin");
-    const auto value = number(member(row, "upper"), "value");
-    if (!pair.is_array() || pair.size() != 2 || !value) continue;
-    const auto i = static_cast<std::size_t>(number(pair[0]).value_or(0));
-    const auto j = static_cast<std::size_t>(number(pair[1]).value_or(0));
-    if (i < classes && j < classes)
-      map.values[i * classes + j] = map.values[j * classes + i] = *value;
-  }
-  return map;
-}
-
 Table sample_table(const std::vector<Sample>& samples) {
   Table table{.title = "Samples",
               .columns = {"sample", "label", "predicted", "radius", "attack", "method"},
@@ -198,8 +172,8 @@ Table sample_table(const std::vector<Sample>& samples) {
 
 Gallery gallery_of(const Json& document, const std::vector<Sample>& samples) {
   Gallery gallery{.title =
-                      "From the smallest to the largest radius: class, certified radius, and how "
-                      "far an attack got"};
+                      "From the smallest to the largest radius: class, certified radius and how "
+                      "far an attack got, both proved"};
   const Json& images = member(document, "images");
   const auto channels = static_cast<std::size_t>(number(images, "channels").value_or(0));
   const auto height = static_cast<std::size_t>(number(images, "height").value_or(0));
@@ -270,7 +244,7 @@ Report report_on_certify(const Json& document) {
   if (!gallery.pictures.empty())
     report.sections.push_back({"Samples and their radii", "", {std::move(gallery)}});
   Section classes{"Classes", "", {class_table_of(document)}};
-  HeatMap map = pair_map(document);
+  HeatMap map = margin_map(member(document, "margins"));
   if (!map.rows.empty()) classes.blocks.emplace_back(std::move(map));
   report.sections.push_back(std::move(classes));
   report.sections.push_back({"Every sample",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax rows and attention blocks.
+// Softmax rows.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -47,24 +47,6 @@ std::vector<Block> empirical_plots(const Json& document) {
   return plots;
 }
 
-Table bounds_of_heads(const Json& document) {
-  Table table{.title = "Bounds of the heads",
-              .columns = {"block", "head", "bound", "norm", "value", "theorem"}};
-  for (const Json& block : member(document, "blocks")) {
-    for (const Json& head : member(block, "heads")) {
-      for (const Json& bound : member(head, "bounds")) {
-        table.rows.push_back({{text_of(block, "node")},
-                              number_cell(number(head, "head")),
-                              {text_of(bound, "name")},
-                              {text_of(bound, "norm")},
-                              bound_cell(bound, Side::kUpper),
-                              {text_of(bound, "theorem")}});
-      }
-    }
-  }
-  return table;
-}
-
 Plot row_histogram(const Json& document, const std::string& norm, double most) {
   constexpr std::size_t kBars = 25;
   Series bars{.name = "rows", .kind = Series::Kind::kBars};
@@ -84,7 +66,8 @@ Plot row_histogram(const Json& document, const std::string& norm, double most) {
   return {.title = "Local constants of the rows, " + norm_text(norm),
           .x_label = "constant",
           .y_label = "rows",
-          .series = {std::move(bars)}};
+          .series = {std::move(bars)},
+          .note = "Proved upper bounds."};
 }
 
 }  // namespace
@@ -117,52 +100,6 @@ Report report_on_softmax(const Json& document) {
          "Quotients at perturbations of growing size, beside the global constant.",
          std::move(plots)});
   }
-  return report;
-}
-
-Report report_on_attention(const Json& document) {
-  Report report{.title = "Attention sensitivity",
-                .subtitle = text_of(member(document, "model"), "file")};
-  const Json& whole = member(member(document, "model"), "local");
-  report.facts = {bound_fact("whole model, lower", member(whole, "lower"), Side::kLower),
-                  bound_fact("whole model, upper", member(whole, "upper"), Side::kUpper)};
-  HeatMap map{.title = "Upper bound of each head", .row_label = "layer", .column_label = "head"};
-  Table table{.title = "Heads",
-              .columns = {"block", "head", "rows", "softmax max", "lower", "upper"}};
-  std::size_t heads = 0;
-  for (const Json& block : member(document, "blocks"))
-    heads = std::max(heads, member(block, "heads").size());
-  for (std::size_t h = 0; h < heads; ++h) map.columns.push_back(fmt::format("{}", h));
-  for (const Json& block : member(document, "blocks")) {
-    map.rows.push_back(number(block, "layer") ? fmt::format("{:g}", *number(block, "layer"))
-                                              : text_of(block, "node"));
-    for (std::size_t h = 0; h < heads; ++h) {
-      const Json& list = member(block, "heads");
-      if (h >= list.size()) {
-        map.values.push_back(std::nan(""));
-        continue;
-      }
-      const Json& head = list[h];
-      const Json& local = member(head, "local");
-      map.values.push_back(number(member(local, "upper"), "value").value_or(std::nan("")));
-      table.rows.push_back({{text_of(block, "node")},
-                            number_cell(number(head, "head")),
-                            number_cell(number(head, "rows")),
-                            number_cell(number(member(member(head, "softmax"), "2:2"), "max"),
-                                        Side::kUpper, "proved"),
-                            bound_cell(member(local, "lower"), Side::kLower),
-                            bound_cell(member(local, "upper"), Side::kUpper)});
-    }
-  }
-  Section section{"Heads", "Local constants of each head at the input.", {}};
-  if (!map.values.empty()) section.blocks.emplace_back(std::move(map));
-  section.blocks.emplace_back(std::move(table));
-  report.sections.push_back(std::move(section));
-  Table bounds = bounds_of_heads(document);
-  if (!bounds.rows.empty())
-    report.sections.push_back({"Bounds compared",
-                               "What each theorem gives for a head; the smallest is the best.",
-                               {std::move(bounds)}});
   return report;
 }
 

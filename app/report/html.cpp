@@ -2,6 +2,8 @@
 // One page: nothing is loaded from elsewhere, everything can be read without the script.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base64.h"
 #include "lipscope/version.h"
 #include "report/report.h"
@@ -20,11 +22,13 @@ h2{font-size:1.2rem;margin:2.8rem 0 .3rem;font-weight:620;border-top:1px solid v
 h3{font-size:.95rem;margin:0 0 .5rem;font-weight:600}
 .sub,.note{color:var(--soft);margin:.1rem 0 1rem;overflow-wrap:anywhere}
 .note{font-size:.88rem}
+.remark{margin:1.2rem 0 0;padding:.1rem .9rem;border-left:3px solid var(--s1);max-width:60rem;overflow-wrap:anywhere}
 .facts{display:grid;grid-template-columns:repeat(auto-fill,minmax(12rem,1fr));gap:.7rem;margin:1.4rem 0 0;padding:0}
 .facts div{border:1px solid var(--line);border-radius:.5rem;padding:.65rem .85rem}
 .facts dt{color:var(--soft);font-size:.8rem}
 .facts dd{margin:0;font-size:1.18rem;font-variant-numeric:tabular-nums;overflow-wrap:anywhere}
-.badge{font-size:.68rem;letter-spacing:.02em;color:var(--good);border:1px solid currentColor;border-radius:1rem;padding:.02rem .42rem;margin-left:.4rem;vertical-align:.12em;white-space:nowrap}
+.facts .short{white-space:nowrap}
+.badge{font-size:.68rem;letter-spacing:.02em;color:var(--good);border:1px solid currentColor;border-radius:1rem;padding:.02rem .42rem;vertical-align:.12em;white-space:nowrap}
 .badge.real{color:var(--s1)}.badge.estimate{color:var(--s3)}
 .blocks{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(30rem,100%),1fr));gap:1.8rem 2rem;margin-top:1rem}
 figure,.block{margin:0;min-width:0}
@@ -36,6 +40,7 @@ svg.plot,svg.heat{width:100%;height:auto;display:block}
 table{border-collapse:collapse;width:100%;font-size:.88rem;font-variant-numeric:tabular-nums}
 th,td{padding:.34rem .8rem;text-align:left;white-space:nowrap}
 td.n,th.n{text-align:right}
+td.t{white-space:normal;min-width:15rem}
 thead th{position:sticky;top:0;background:var(--paper);border-bottom:1px solid var(--line);font-weight:600;color:var(--soft)}
 tbody tr+tr td{border-top:1px solid var(--faint)}
 tbody tr:hover td,tr:target td,tr.here td{background:var(--faint)}
@@ -48,8 +53,8 @@ th[aria-sort=ascending] button::after{content:" ↑"}th[aria-sort=descending] bu
 footer{margin-top:3rem;color:var(--soft);font-size:.82rem;border-top:1px solid var(--line);padding-top:1rem}
 :root{--good:#2c7a4b;--faint:#f1f3f6}
 @media(prefers-color-scheme:dark){:root{--paper:#14171c;--ink:#e6e9ee;--soft:#9aa3b0;--line:#2d333c;--faint:#1d2229;--s0:#6aa5e8;--s1:#e8935f;--s2:#7cc08d;--s3:#b791d6;--heat:#43658c;--good:#79c795}}
-@media(max-width:40rem){main{padding:1.4rem 1rem 3rem}h1{font-size:1.4rem}.facts{grid-template-columns:repeat(2,1fr)}th,td{padding:.34rem .55rem}table{font-size:.8rem}td:not(.n){white-space:normal;overflow-wrap:anywhere;min-width:4.5rem}svg.plot text{font-size:15px}}
-@media print{:root{--paper:#fff;--ink:#000;--soft:#444;--line:#ccc;--faint:#f5f5f5;--s0:#2f6db5;--s1:#c2622d;--s2:#4b8f5c;--s3:#8a5fa8;--heat:#6491c8;--good:#2c7a4b}thead th{position:static}tr{break-inside:avoid}.scroll{max-height:none;overflow:visible}.block:not(.wide),figure{break-inside:avoid}}
+@media(max-width:40rem){main{padding:1.4rem 1rem 3rem}h1{font-size:1.4rem}.facts{grid-template-columns:repeat(2,1fr)}th,td{padding:.34rem .55rem}table{font-size:.8rem}td:not(.n){white-space:normal;overflow-wrap:break-word;min-width:6.2rem}td.t{white-space:nowrap}td.p{overflow-wrap:anywhere;min-width:8rem}svg.plot text{font-size:15px}.gallery{grid-template-columns:repeat(auto-fill,minmax(6rem,1fr));gap:.7rem}}
+@media print{:root{--paper:#fff;--ink:#000;--soft:#444;--line:#ccc;--faint:#f5f5f5;--s0:#2f6db5;--s1:#c2622d;--s2:#4b8f5c;--s3:#8a5fa8;--heat:#6491c8;--good:#2c7a4b}thead th{position:static}table{font-size:.74rem}th,td,td.t{white-space:normal;min-width:0;padding:.2rem .4rem}td:not(.n){overflow-wrap:anywhere}td.n{white-space:nowrap}tr{break-inside:avoid}.scroll{max-height:none;overflow:visible}.block:not(.wide),figure{break-inside:avoid}}
 )";
 
 constexpr const char* kScript = R"(
@@ -86,6 +91,20 @@ std::string html_of(const Table& table) {
     for (std::size_t c = 0; c < row.size() && c < numeric.size(); ++c)
       numeric[c] = numeric[c] && (row[c].sort || row[c].text == "–");
   }
+  // Sentences may be broken between words, long names anywhere.
+  const auto kind_of = [&](std::size_t c) {
+    if (numeric[c]) return "n";
+    std::size_t longest = 0;
+    bool spaces = false;
+    for (const auto& row : table.rows) {
+      if (c >= row.size()) continue;
+      longest = std::max(longest, row[c].text.size());
+      spaces = spaces || row[c].text.find(' ') != std::string::npos;
+    }
+    return longest > 40 && spaces ? "t" : longest > 14 && !spaces ? "p" : "";
+  };
+  std::vector<std::string> kinds;
+  for (std::size_t c = 0; c < table.columns.size(); ++c) kinds.emplace_back(kind_of(c));
   // One badge in the heading where all rows have the same.
   std::vector<std::string> common(table.columns.size());
   for (std::size_t c = 0; c < common.size() && table.rows.size() > 1; ++c) {
@@ -108,9 +127,10 @@ std::string html_of(const Table& table) {
     for (std::size_t c = 0; c < row.size(); ++c) {
       const Cell& cell = row[c];
       text += "<td";
-      if (numeric[c]) text += R"( class="n")";
+      if (!kinds[c].empty()) text += fmt::format(R"( class="{}")", kinds[c]);
       if (cell.sort) text += fmt::format(R"( data-v="{}")", *cell.sort);
-      text += ">" + escaped(cell.text) + (common[c].empty() ? badge_of(cell.badge) : "") + "</td>";
+      const std::string badge = common[c].empty() ? badge_of(cell.badge) : "";
+      text += ">" + escaped(cell.text) + (badge.empty() ? "" : "&nbsp;" + badge) + "</td>";
     }
     text += "</tr>\n";
   }
@@ -121,11 +141,11 @@ std::string html_of(const Table& table) {
 
 std::string html_of(const Plot& plot) {
   std::string text = fmt::format("<figure><h3>{}</h3>{}", escaped(plot.title), draw(plot));
-  if (plot.series.size() > 1) {
+  if (has_key(plot)) {
     text += R"(<ul class="key">)";
     for (std::size_t k = 0; k < plot.series.size(); ++k) {
-      text += fmt::format(R"x(<li><i style="background:var(--s{})"></i>{}</li>)x", k % 4,
-                          escaped(plot.series[k].name));
+      text += fmt::format(R"x(<li><i style="background:var(--s{})"></i>{}</li>)x",
+                          colour_of(plot, k), escaped(plot.series[k].name));
     }
     text += "</ul>";
   }
@@ -156,10 +176,14 @@ std::string to_html(const Report& report) {
       R"(<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1"><title>{}</title><link rel="icon" href="data:,"><style>{}{}</style></head><body><main><header><h1>{}</h1><p class="sub">{}</p><dl class="facts">)",
       escaped(report.title), svg_style(), kStyle, escaped(report.title), escaped(report.subtitle));
   for (const Fact& fact : report.facts) {
-    text += fmt::format("<div><dt>{}</dt><dd>{}{}</dd></div>", escaped(fact.label),
-                        escaped(fact.value), badge_of(fact.badge));
+    text += fmt::format("<div><dt>{}</dt><dd><span{}>{}</span> {}</dd></div>", escaped(fact.label),
+                        fact.value.size() < 16 ? R"( class="short")" : "", escaped(fact.value),
+                        badge_of(fact.badge));
   }
-  text += "</dl></header>";
+  text += "</dl>";
+  if (!report.note.empty())
+    text += fmt::format(R"(<p class="remark">{}</p>)", escaped(report.note));
+  text += "</header>";
   for (const Section& section : report.sections) {
     text += fmt::format("<section><h2>{}</h2>", escaped(section.title));
     if (!section.note.empty())

@@ -56,6 +56,7 @@ const std::vector<Kind>& kinds() {
        report_on_certify,
        {{"samples", kList}, {"certified", kList}, {"norm", Json::value_t::string}}},
       {"lipscope.softmax/1", report_on_softmax, {{"global", kObject}}},
+      {"lipscope.game/1", report_on_game, {{"x", kList}, {"y", kList}, {"value_bounds", kObject}}},
       {"lipscope.attention/1", report_on_attention, {{"blocks", kList}}},
       {"lipscope.inspect/1", report_on_inspect, {{"nodes", kList}}}};
   return table;

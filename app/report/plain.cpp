@@ -2,7 +2,9 @@
 // Reports without a page: Markdown, CSV, and the plots alone.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "report/report.h"
 #include "report/svg.h"
@@ -38,7 +40,9 @@ Table numbers_of(const Plot& plot) {
               .columns = {"series", plot.x_label.empty() ? "at" : plot.x_label, plot.y_label}};
   for (const Series& series : plot.series) {
     for (std::size_t i = 0; i < series.y.size(); ++i) {
-      const auto name = static_cast<std::size_t>(std::max(0.0, series.x[i]));
+      const auto name = series.kind == Series::Kind::kBars
+                            ? i
+                            : static_cast<std::size_t>(std::max(0.0, series.x[i]));
       table.rows.push_back({{series.name},
                             plot.names.empty()
                                 ? Cell{fmt::format("{}", series.x[i]), "", series.x[i]}
@@ -82,12 +86,27 @@ std::string csv_of(const Table& table) {
   return text + "\n";
 }
 
+// The colours of the series, side by side.
+std::string key_of(const Plot& plot, double y) {
+  std::string text;
+  double x = 24;
+  for (std::size_t k = 0; k < plot.series.size(); ++k) {
+    const std::string& name = plot.series[k].name;
+    text += fmt::format(
+        R"(<circle class="dot s{}" cx="{:.0f}" cy="{:.0f}" r="5"/><text x="{:.0f}" y="{:.0f}">{}</text>)",
+        colour_of(plot, k), x + 5, y - 4, x + 16, y, escaped(name));
+    x += 40 + 6.6 * static_cast<double>(name.size());
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string to_markdown(const Report& report) {
   std::string text = fmt::format("# {}\n\n{}\n\n", report.title, report.subtitle);
   for (const Fact& fact : report.facts)
     text += fmt::format("- {}: **{}**\n", fact.label, with_badge(fact.value, fact.badge));
+  if (!report.note.empty()) text += "\n" + report.note + "\n";
   for (const Section& section : report.sections) {
     text += fmt::format("\n## {}\n\n", section.title);
     if (!section.note.empty()) text += section.note + "\n\n";
@@ -125,25 +144,37 @@ std::string to_csv(const Report& report) {
 }
 
 std::string to_svg(const Report& report) {
-  constexpr double kWidth = 680, kStep = 420;
+  constexpr double kWidth = 680, kMost = 640;
   std::string inner;
   double y = 10;
   for (const Section& section : report.sections) {
     for (const Block& block : section.blocks) {
-      std::string drawn, title;
-      if (const auto* plot = std::get_if<Plot>(&block)) drawn = draw(*plot), title = plot->title;
+      std::string drawn, title, key;
+      if (const auto* plot = std::get_if<Plot>(&block)) {
+        drawn = draw(*plot), title = plot->title;
+        if (has_key(*plot)) key = key_of(*plot, y + 42);
+      }
       if (const auto* map = std::get_if<HeatMap>(&block)) drawn = draw(*map), title = map->title;
       if (drawn.empty()) continue;
-      drawn.insert(4, fmt::format(R"( x="20" y="{}" width="640" height="370")", y + 30));
-      inner += fmt::format(R"(<text class="label" x="24" y="{}">{}</text>{})", y + 20,
-                           escaped(title), drawn);
-      y += kStep;
+      // As large as it was drawn, if there is room.
+      const std::string_view view = R"(viewBox="0 0 )";
+      const char* numbers = drawn.c_str() + drawn.find(view) + view.size();
+      char* rest = nullptr;
+      const double width = std::strtod(numbers, &rest), height = std::strtod(rest, nullptr);
+      const double shown = std::min(width, kMost), tall = height * shown / width;
+      const double top = y + (key.empty() ? 32 : 52);
+      drawn.insert(
+          4, fmt::format(R"( x="20" y="{:.0f}" width="{:.0f}" height="{:.0f}")", top, shown, tall));
+      inner += fmt::format(
+          R"(<text class="label" x="24" y="{:.0f}" style="font-size:15px;font-weight:600">{}</text>{}{})",
+          y + 20, escaped(title), key, drawn);
+      y = top + tall + 24;
     }
   }
   return fmt::format(
       R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {} {}" width="{}" height="{}"><style>{}</style><rect width="100%" height="100%" fill="#fff"/>{}</svg>)"
       "\n",
-      kWidth, y, kWidth, y, svg_style(), inner);
+      kWidth, std::ceil(y), kWidth, std::ceil(y), svg_style(), inner);
 }
 
 }  // namespace lipscope::app

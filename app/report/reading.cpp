@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "base/rounding.h"
@@ -66,5 +68,31 @@ std::string norm_text(const std::string& norm) {
 }
 
 std::string percent_text(double share) { return fmt::format("{:.2f} %", 100 * share); }
+
+HeatMap margin_map(const Json& margins) {
+  HeatMap map{.title = "Upper bounds of the margins between classes, proved",
+              .row_label = "class",
+              .column_label = "against"};
+  std::size_t classes = 0;
+  for (const Json& row : margins) {
+    const Json& pair = member(row, "margin");
+    if (pair.is_array() && pair.size() == 2)
+      classes = std::max(classes, static_cast<std::size_t>(number(pair[1]).value_or(0)) + 1);
+  }
+  if (classes > 40) classes = 0;
+  map.values.assign(classes * classes, std::nan(""));
+  for (std::size_t c = 0; c < classes; ++c) map.rows.push_back(fmt::format("{}", c));
+  map.columns = map.rows;
+  for (const Json& row : margins) {
+    const Json& pair = member(row, "margin");
+    const auto value = number(member(row, "upper"), "value");
+    if (!pair.is_array() || pair.size() != 2 || !value) continue;
+    const auto i = static_cast<std::size_t>(number(pair[0]).value_or(0));
+    const auto j = static_cast<std::size_t>(number(pair[1]).value_or(0));
+    if (i < classes && j < classes)
+      map.values[i * classes + j] = map.values[j * classes + i] = *value;
+  }
+  return map;
+}
 
 }  // namespace lipscope::app

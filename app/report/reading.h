@@ -33,10 +33,14 @@ enum class Side { kLower, kUpper, kNeither };
 [[nodiscard]] std::string norm_text(const std::string& norm);
 [[nodiscard]] std::string percent_text(double share);
 
+// Of a list of {"margin": [i, j], "upper": bound}; without rows where there are too many classes.
+[[nodiscard]] HeatMap margin_map(const Json& margins);
+
 [[nodiscard]] Report report_on_bound(const Json& document);
 [[nodiscard]] Report report_on_certify(const Json& document);
 [[nodiscard]] Report report_on_softmax(const Json& document);
 [[nodiscard]] Report report_on_attention(const Json& document);
+[[nodiscard]] Report report_on_game(const Json& document);
 [[nodiscard]] Report report_on_inspect(const Json& document);
 // Any other result: its numbers and its lists of objects.
 [[nodiscard]] Report report_on_anything(const Json& document);

@@ -33,6 +33,7 @@ struct Series {
   Kind kind = Kind::kLine;
   std::vector<double> x, y;  // bars: x are the left edges, one more than there are bars
   std::vector<std::string> hints = {};
+  std::optional<std::size_t> colour = {};  // its place among the series unless given
 };
 
 // A horizontal line with a name.
@@ -43,7 +44,7 @@ struct Rule {
 
 struct Plot {
   std::string title, x_label, y_label;
-  bool log_x = false, log_y = false;
+  bool log_x = false, log_y = false;  // where the range is wide; else y need not start at 0
   std::vector<Series> series;
   std::vector<Rule> rules = {};
   std::vector<std::string> names = {};  // of the places 0, 1, ... on the x axis, instead of numbers
@@ -80,6 +81,7 @@ struct Report {
   std::string title, subtitle;
   std::vector<Fact> facts;
   std::vector<Section> sections;
+  std::string note = {};  // below the facts
 };
 
 // Throws kBadFile for a document that is no result of this program.

@@ -48,6 +48,8 @@ Axis make_axis(double low, double high, bool logarithmic, bool from_zero, double
     return axis;
   }
   if (from_zero && axis.low >= 0) axis.low = 0;
+  if (!from_zero && axis.low > 0)
+    axis.low = std::max(0.0, axis.low - 0.15 * (axis.high - axis.low));
   if (axis.high == axis.low) axis.high = axis.low + (axis.low == 0 ? 1 : std::fabs(axis.low));
   axis.high += 0.04 * (axis.high - axis.low);
   return axis;
@@ -77,12 +79,15 @@ class Canvas {
     for (const Rule& rule : plot.rules) y.add(rule.y);
     if (!plot.names.empty()) x.add(-0.5), x.add(static_cast<double>(plot.names.size()) - 0.5);
     const bool log_y = plot.log_y && y.positive && y.high > 3 * y.low;
-    bottom_ = plot.names.empty() ? kBottom : 96;
+    for (const std::string& name : plot.names) slanted_ = slanted_ || name.size() > 3;
+    bottom_ = slanted_ ? 96 : kBottom;
     x_ = make_axis(x.low, x.high, plot.log_x && x.positive && x.high > x.low, plot.names.empty(),
                    kLeft, kWidth - kRight);
     if (!plot.names.empty())
       x_ = {-0.5, static_cast<double>(plot.names.size()) - 0.5, kLeft, kWidth - kRight, false};
-    y_ = make_axis(y.low, y.high, log_y, true, height() - bottom_, kTop);
+    const bool narrow = plot.log_y && y.positive && y.high > y.low && !bars;
+    y_ = make_axis(y.low, y.high, log_y, !narrow, height() - bottom_, kTop);
+    apart_ = plot.names.empty() || bars ? 0 : places_shared() ? 0.14 : 0;
   }
 
   std::string draw() {
@@ -97,6 +102,15 @@ class Canvas {
 
  private:
   [[nodiscard]] double height() const { return kHeight + bottom_ - kBottom; }
+
+  // Whether dots of two series would lie on each other.
+  [[nodiscard]] bool places_shared() const {
+    std::vector<double> all;
+    for (const Series& series : plot_.series)
+      all.insert(all.end(), series.x.begin(), series.x.end());
+    std::ranges::sort(all);
+    return std::ranges::adjacent_find(all) != all.end();
+  }
 
   void axes() {
     for (const double tick : axis_ticks(y_.low, y_.high, y_.logarithmic, 5)) {
@@ -119,6 +133,12 @@ class Canvas {
     } else {
       for (std::size_t k = 0; k < plot_.names.size(); ++k) {
         const double at = x_.place(static_cast<double>(k));
+        if (!slanted_) {
+          text_ +=
+              fmt::format(R"(<text class="tick" x="{:.1f}" y="{}" text-anchor="middle">{}</text>)",
+                          at, base + 18, escaped(plot_.names[k]));
+          continue;
+        }
         text_ += fmt::format(
             R"x(<text class="tick" x="{:.1f}" y="{}" text-anchor="end" transform="rotate(-35 {:.1f} {})">{}</text>)x",
             at + 4, base + 16, at + 4, base + 16, escaped(plot_.names[k]));
@@ -136,7 +156,9 @@ class Canvas {
   }
 
   void series(const Series& series, std::size_t number) {
-    const std::size_t colour = number % kColours;
+    const std::size_t colour = colour_of(plot_, number);
+    const double shift =
+        apart_ * (static_cast<double>(number) - 0.5 * static_cast<double>(plot_.series.size() - 1));
     if (series.kind == Series::Kind::kBars) return bars(series, colour);
     if (series.kind != Series::Kind::kDots) {
       std::string path;
@@ -159,7 +181,7 @@ class Canvas {
       if (!few && hint.empty()) continue;
       if (hint.empty() && series.kind == Series::Kind::kStep) continue;
       text_ += fmt::format(R"(<circle class="{} s{}" cx="{:.1f}" cy="{:.1f}" r="{}">{}</circle>)",
-                           few ? "dot" : "touch", colour, x_.place(series.x[i]),
+                           few ? "dot" : "touch", colour, x_.place(series.x[i] + shift),
                            y_.place(series.y[i]), few ? 3.5 : 4, hint);
     }
   }
@@ -187,6 +209,8 @@ class Canvas {
   const Plot& plot_;
   Axis x_, y_;
   double bottom_ = kBottom;
+  bool slanted_ = false;  // names on the x axis
+  double apart_ = 0;      // dots of different series at the same place
   std::string text_;
 };
 
@@ -232,6 +256,14 @@ std::vector<double> axis_ticks(double low, double high, bool logarithmic, int co
   for (double k = std::ceil(low / step); k * step <= high + 1e-9 * step; ++k)
     ticks.push_back(k * step);
   return ticks;
+}
+
+std::size_t colour_of(const Plot& plot, std::size_t series) {
+  return plot.series[series].colour.value_or(series) % kColours;
+}
+
+bool has_key(const Plot& plot) {
+  return plot.series.size() > 1 || (plot.series.size() == 1 && plot.series[0].colour);
 }
 
 std::string draw(const Plot& plot) { return Canvas(plot).draw(); }

@@ -16,6 +16,10 @@ namespace lipscope::app {
 // of them on a logarithmic axis.
 [[nodiscard]] std::vector<double> axis_ticks(double low, double high, bool logarithmic, int count);
 
+// Of the class s0, s1, ... of a series; and whether the series need to be told apart.
+[[nodiscard]] std::size_t colour_of(const Plot& plot, std::size_t series);
+[[nodiscard]] bool has_key(const Plot& plot);
+
 [[nodiscard]] std::string draw(const Plot& plot);
 [[nodiscard]] std::string draw(const HeatMap& map);
 

@@ -77,6 +77,7 @@ TEST_F(ReportCli, OtherFormats) {
   const Outcome svg = run("report --format svg " + result);
   EXPECT_EQ(svg.out.find("<svg xmlns"), 0U);
   EXPECT_NE(svg.out.find("Accuracy against radius"), std::string::npos);
+  EXPECT_NE(svg.out.find(">attacked</text>"), std::string::npos);  // which curve is which
   const Outcome json = run("report --json --format csv " + result);
   EXPECT_EQ(Json::parse(json.out)["text"], csv.out);
 }
@@ -97,6 +98,25 @@ TEST_F(ReportCli, EveryResultOfTheProgramHasAPage) {
       EXPECT_FALSE(report.out.empty()) << call << " " << format;
     }
   }
+}
+
+// A bound that does not exist leaves the colour of the other side as it is, and says why.
+TEST_F(ReportCli, ALowerBoundAloneKeepsItsColourAndTheReason) {
+  const Json document{
+      {"schema", "lipscope.bound/1"},
+      {"query", {{"norm_in", "2"}, {"norm_out", "2"}, {"domain", {{"kind", "everywhere"}}}}},
+      {"no_bound", "node 'scores': why"},
+      {"methods",
+       {{{"method", "dag"}, {"side", "upper"}, {"value", "inf"}, {"guarantee", "proved"}},
+        {{"method", "up"}, {"side", "lower"}, {"value", 3.0}, {"guarantee", "proved"}},
+        {{"method", "guess"}, {"side", "upper"}, {"value", 4.0}, {"guarantee", "estimate"}}}}};
+  const Outcome page = run("report " + file("bound.json", document.dump()));
+  ASSERT_EQ(page.code, 0) << page.err;
+  for (const char* text : {"No finite upper bound: node &#39;scores&#39;: why.",
+                           "<i style=\"background:var(--s1)\"></i>lower bound, proved",
+                           "<i style=\"background:var(--s3)\"></i>upper, not proved"})
+    EXPECT_NE(page.out.find(text), std::string::npos) << text;
+  EXPECT_EQ(page.out.find("upper bound, proved</li>"), std::string::npos);
 }
 
 TEST_F(ReportCli, OtherDocumentsAreRefused) {
