@@ -84,6 +84,26 @@ double DomainSupport::max_up(const double* a) const {
   return std::min(box, ball);
 }
 
+std::vector<double> DomainSupport::lowest_point(const std::vector<double>& a) const {
+  std::vector<double> x = center_;
+  if (!ball_center_.empty() && p_ == 1) {
+    x = ball_center_;
+    std::size_t top = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) top = std::fabs(a[i]) > std::fabs(a[top]) ? i : top;
+    if (!a.empty()) x[top] -= std::copysign(radius_, a[top]);
+  } else if (!ball_center_.empty() && p_ == 2) {
+    double square = 0;
+    for (const double e : a) square += e * e;
+    const double step = square > 0 ? radius_ / std::sqrt(square) : 0;
+    for (std::size_t i = 0; i < a.size(); ++i) x[i] = ball_center_[i] - step * a[i];
+  } else {
+    for (std::size_t i = 0; i < a.size(); ++i) x[i] = a[i] > 0 ? low_[i] : high_[i];
+  }
+  for (std::size_t i = 0; i < x.size(); ++i)
+    x[i] = std::clamp(x[i], low_[i], std::max(low_[i], high_[i]));
+  return x;
+}
+
 void DomainSupport::project(std::vector<double>& x) const {
   if (!ball_center_.empty()) {
     double size = 0;

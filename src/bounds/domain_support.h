@@ -18,6 +18,8 @@ class DomainSupport {
   [[nodiscard]] bool bounded() const;
   // Upper bound of <a, x> on the domain, all rounding included.
   [[nodiscard]] double max_up(const double* a) const;
+  // A point of the domain where <a, x> is least, or nearly so; in plain arithmetic.
+  [[nodiscard]] std::vector<double> lowest_point(const std::vector<double>& a) const;
   // Bounds of |x_j|.
   [[nodiscard]] const std::vector<double>& size() const { return size_; }
   [[nodiscard]] std::vector<double> middle() const { return center_; }

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/parallel.h"
 #include "base/rounding.h"
+#include "bounds/linear_forms.h"
 #include "ops/elementwise.h"
 
 namespace lipscope {
@@ -16,7 +17,7 @@ constexpr std::size_t kTogether = 64;  // rows pulled back at once
 
 // Entries of the output of a relaxed node that may meet in one entry of an input.
 double most_terms(const Graph& graph, const Node& node) {
-  if (dynamic_cast<const Elementwise*>(node.op.get()) != nullptr) return 1;
+  if (dynamic_cast<const Elementwise*>(node.op.get()) != nullptr) return 4;  // lines and others
   return 4 * static_cast<double>(element_count(graph.value(node.outputs[0]).type.shape));
 }
 
@@ -27,36 +28,6 @@ void add_scaled(double* to, const double* from, double factor, std::size_t n) {
 
 }  // namespace
 
-// output(x) is at least below.offset + weights x and at most the same of `above`; what it may cost
-// to compute with the weights in floating point is in `loss`, per unit of a weight of the output.
-struct LinearBounds::Forms {
-  struct Part {
-    std::size_t input = 0;
-    const SparseRows* below = nullptr;
-    const SparseRows* above = nullptr;  // the same for an affine node
-  };
-  struct Output {
-    std::vector<Part> parts;
-    std::vector<double> low, high;            // offsets
-    std::vector<double> low_loss, high_loss;  // not negative
-  };
-  std::vector<Output> outputs;
-  std::vector<std::unique_ptr<SparseRows>> own;
-  double work = 0;
-};
-
-// Functions that are at least sum over values of weights times the value, plus a constant: entry e
-// of function r of a value is at [e * count + r].
-struct LinearBounds::Rows {
-  std::size_t count = 0;
-  std::vector<std::vector<double>> weights;  // by value; empty: zero
-  std::vector<double> constant, size, loss;  // size: of the terms of the constant
-  double terms = 0;                          // of the sums
-
-  Rows(std::size_t n, std::size_t values)
-      : count(n), weights(values), constant(n), size(n), loss(n) {}
-};
-
 LinearBounds::LinearBounds(const Graph& graph, const AffineNodes& nodes, const Domain& domain,
                            const Options& options)
     : graph_(graph),
@@ -64,7 +35,8 @@ LinearBounds::LinearBounds(const Graph& graph, const AffineNodes& nodes, const D
       support_(domain, static_cast<std::size_t>(input_size(graph))),
       values_(graph, input_boxes(graph, domain)),
       maker_(graph.values().size()),
-      forms_(graph.nodes().size()) {
+      forms_(graph.nodes().size()),
+      stop_(options.stop) {
   LIPSCOPE_CHECK(support_.bounded());
   for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
     for (const ValueId id : graph.nodes()[n].outputs) maker_[id.index] = n + 1;
@@ -207,7 +179,28 @@ LinearBounds::Forms LinearBounds::relaxed_forms(std::size_t n) {
       }
     }
   }
+  add_other_lines(node, forms);
   return forms;
+}
+
+void LinearBounds::add_other_lines(const Node& node, Forms& forms) {
+  const auto* curve = dynamic_cast<const Elementwise*>(node.op.get());
+  if (curve == nullptr) return;
+  const auto lines = curve->other_lines(values_.at(node.inputs[0]));
+  if (!lines) return;
+  Forms::OtherLines other{.below = lines->lower.weights,
+                          .above = lines->upper.weights,
+                          .low = lines->lower.offsets,
+                          .high = lines->upper.offsets};
+  const ValueId in = node.inputs[0];
+  const double rate = gamma_up(static_cast<std::size_t>(terms_[in.index]) + 2);
+  for (std::size_t i = 0; i < other.low.size(); ++i) {
+    const double size = size_of(in, i), at_most = size > 0x1p100 ? kInf : mul_up(rate, size);
+    other.low_loss.push_back(mul_up(at_most, std::fabs(other.below[i])));
+    other.high_loss.push_back(mul_up(at_most, std::fabs(other.above[i])));
+    other.split_loss.push_back(mul_up(0x1p-52, size_of(node.outputs[0], i)));
+  }
+  forms.outputs[0].other = std::move(other);
 }
 
 const LinearBounds::Forms& LinearBounds::forms(std::size_t node) {
@@ -226,6 +219,8 @@ void LinearBounds::pull(const Node& node, const Forms& forms, Rows& rows) const 
     rows.weights[node.outputs[o].index].clear();
     if (given.empty()) continue;
     const Forms::Output& out = forms.outputs[o];
+    const std::size_t position = maker_[node.outputs[o].index] - 1;
+    const bool mixed = rows.mix != nullptr && out.other && !(*rows.mix)[position].empty();
     for (const Forms::Part& part : out.parts) {
       const ValueId id = node.inputs[part.input];
       std::vector<double>& to = rows.weights[id.index];
@@ -242,6 +237,23 @@ void LinearBounds::pull(const Node& node, const Forms& forms, Rows& rows) const 
         any_negative = any_negative || a[r] < 0;
       }
       if (!any_positive && !any_negative) continue;
+      if (mixed) {
+        // A share goes to the other lines, the rest stays.
+        const Forms::OtherLines& other = *out.other;
+        double* to = &rows.weights[node.inputs[0].index][i * n];
+        for (std::size_t r = 0; r < n; ++r) {
+          const double share = a[r] * (*rows.mix)[position][i * n + r];
+          if (share == 0) continue;
+          const bool up = share > 0;
+          to[r] += share * (up ? other.below[i] : other.above[i]);
+          const double term = share * (up ? other.low[i] : other.high[i]);
+          rows.constant[r] += term;
+          rows.size[r] += std::fabs(term);
+          rows.loss[r] += std::fabs(share) * (up ? other.low_loss[i] : other.high_loss[i]) +
+                          std::fabs(a[r]) * other.split_loss[i];
+          (up ? positive : negative)[r] = a[r] - share;
+        }
+      }
       const auto spread = [&](const SparseRows& m, std::vector<double>& to, const double* factor) {
         for (auto k = static_cast<std::size_t>(m.begin[i]);
              k < static_cast<std::size_t>(m.begin[i + 1]); ++k)
@@ -270,7 +282,8 @@ void LinearBounds::pull(const Node& node, const Forms& forms, Rows& rows) const 
       if (any_positive) add_terms(positive, out.low[i], out.low_loss[i]);
       if (any_negative) add_terms(negative, out.high[i], out.high_loss[i]);
     }
-    rows.terms += 2 * static_cast<double>(out.low.size());
+    rows.terms += 6 * static_cast<double>(out.low.size());
+    if (rows.kept != nullptr && o == 0) (*rows.kept)[position] = std::move(given);
   }
 }
 
@@ -283,16 +296,22 @@ void LinearBounds::run(Rows& rows, std::size_t from) const {
   }
 }
 
+// The weights of the inputs in function r.
+void LinearBounds::gather(const Rows& rows, std::size_t r, std::vector<double>& a) const {
+  std::size_t at = 0;
+  for (const ValueId id : graph_.inputs()) {
+    if (!is_floating(graph_.value(id).type.type)) continue;
+    const auto size = static_cast<std::size_t>(element_count(graph_.value(id).type.shape));
+    const std::vector<double>& w = rows.weights[id.index];
+    for (std::size_t e = 0; e < size; ++e, ++at) a[at] = w.empty() ? 0 : w[e * rows.count + r];
+  }
+}
+
 std::vector<double> LinearBounds::finish(const Rows& rows) const {
   std::vector<double> result(rows.count), a(support_.inputs());
   for (std::size_t r = 0; r < rows.count; ++r) {
-    std::size_t at = 0;
-    for (const ValueId id : graph_.inputs()) {
-      if (!is_floating(graph_.value(id).type.type)) continue;
-      const auto size = static_cast<std::size_t>(element_count(graph_.value(id).type.shape));
-      const std::vector<double>& w = rows.weights[id.index];
-      for (std::size_t e = 0; e < size; ++e, ++at) a[at] = w.empty() ? 0 : -w[e * rows.count + r];
-    }
+    gather(rows, r, a);
+    for (double& e : a) e = -e;
     const double g = gamma_up(static_cast<std::size_t>(rows.terms) + 8);
     // The sums of sizes and losses are rounded themselves; products may vanish below all numbers.
     const double lost =

@@ -28,6 +28,9 @@ class LinearBounds {
 
   // Lower bounds on the domain of rows times a value; -infinity where nothing is known.
   [[nodiscard]] std::vector<double> lower(ValueId value, std::span<const double> rows);
+  // The same with lines chosen by so many steps of an ascent, until all are above `enough`.
+  [[nodiscard]] std::vector<double> raised(ValueId value, std::span<const double> rows,
+                                           std::span<const double> enough, int steps);
   // A range of each entry of a value.
   [[nodiscard]] std::vector<Interval> ranges(ValueId value);
   // Boxes that hold every value on the domain.
@@ -36,11 +39,13 @@ class LinearBounds {
   void narrow(ValueBoxes& others);
 
  private:
+  using Table = std::vector<std::vector<double>>;
   struct Forms;
   struct Rows;
   [[nodiscard]] const Forms& forms(std::size_t node);
   [[nodiscard]] Forms affine_forms(std::size_t node);
   [[nodiscard]] Forms relaxed_forms(std::size_t node);
+  void add_other_lines(const Node& node, Forms& forms);
   [[nodiscard]] double size_of(ValueId id, std::size_t entry);
   // Writes the weights of function r to w[0], w[stride], ...
   using Fill = std::function<void(std::size_t r, double* w, std::size_t stride)>;
@@ -51,7 +56,10 @@ class LinearBounds {
   [[nodiscard]] std::vector<Interval> narrowed(ValueId id, const std::vector<std::size_t>& entries);
   void pull(const Node& node, const Forms& forms, Rows& rows) const;
   void run(Rows& rows, std::size_t from) const;
+  void gather(const Rows& rows, std::size_t r, std::vector<double>& a) const;
   [[nodiscard]] std::vector<double> finish(const Rows& rows) const;
+  [[nodiscard]] Table forward(const Rows& rows, const Table& kept, const Table& mix,
+                              std::size_t upto) const;
 
   const Graph& graph_;
   const AffineNodes& nodes_;
@@ -60,6 +68,7 @@ class LinearBounds {
   std::vector<std::size_t> maker_;             // by value: position of its node, plus one
   std::vector<double> terms_;                  // by value: most terms that add up to a weight
   std::vector<std::unique_ptr<Forms>> forms_;  // by node
+  std::function<bool()> stop_;
 };
 
 }  // namespace lipscope

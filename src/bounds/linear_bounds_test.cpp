@@ -234,6 +234,57 @@ TEST(LinearBounds, TriangleOfRelu) {
   EXPECT_NEAR(-low[1], 1, 1e-12);
 }
 
+// relu(x) - x/2 on [-2, 1.9] is at least 0, by the line x/2 alone: between both sides of the kink.
+TEST(LinearBounds, LinesAreChosen) {
+  GraphMaker m;
+  const ValueId x = m.input({1, 1});
+  const ValueId half = m.add("Mul", {x, m.weights({1}, {0.5})});
+  const Graph graph = m.finish(m.add("Sub", {m.add("Relu", {x}), half}));
+  const AffineNodes nodes(graph);
+  Domain domain;
+  domain.box =
+      Box{Tensor::vector(std::vector<double>{-2}), Tensor::vector(std::vector<double>{1.9})};
+  LinearBounds bounds(graph, nodes, domain, {});
+  const ValueId out = graph.outputs()[0];
+  EXPECT_NEAR(bounds.lower(out, std::vector<double>{1})[0], -0.95, 1e-9);
+  const auto raised = [&](double enough, int steps) {
+    return bounds.raised(out, std::vector<double>{1}, std::vector<double>{enough}, steps)[0];
+  };
+  EXPECT_NEAR(raised(kInf, 60), 0, 0.02);
+  EXPECT_LE(raised(kInf, 60), 0);
+  EXPECT_LT(raised(-0.9, 60), -0.001);  // not further than asked for
+  EXPECT_GT(raised(-0.9, 60), -0.9);
+}
+
+TEST(LinearBounds, ChosenLinesHoldEverySample) {
+  for (std::uint64_t seed = 0; seed < 14; ++seed) {
+    const Graph graph = mixed_network(seed);
+    Rng rng(seed);
+    const Domain domain = ball_around(flat_point(graph, rng), 0.3, Norm(seed % 2 == 0 ? 2 : kInf));
+    const AffineNodes nodes(graph);
+    LinearBounds bounds(graph, nodes, domain, {});
+    const ValueId out = graph.outputs()[0];
+    const Tensor rows = random_tensor(rng, {5, 3}, -1, 1);
+    const std::vector<double> plain = bounds.lower(out, rows.doubles());
+    const std::vector<double> more =
+        bounds.raised(out, rows.doubles(), std::vector<double>(5, kInf), 15);
+    double gained = 0;
+    for (std::size_t r = 0; r < more.size(); ++r) {
+      EXPECT_GE(more[r], plain[r]);
+      gained += more[r] - plain[r];
+    }
+    EXPECT_GT(gained, 0) << seed;
+    for (int s = 0; s < 40; ++s) {
+      const std::vector<Interval> y = output_at(graph, inside(domain, rng));
+      for (std::size_t r = 0; r < more.size(); ++r) {
+        Interval sum = point(0);
+        for (std::size_t e = 0; e < 3; ++e) sum += rows.doubles()[3 * r + e] * y[e];
+        ASSERT_LE(more[r], sum.hi) << seed << " row " << r;
+      }
+    }
+  }
+}
+
 TEST(LinearBounds, StoppedOrWithoutWorkTheyStillHold) {
   const Graph graph = attention_graph({.seed = 3});
   Rng rng(3);

@@ -21,6 +21,9 @@ class Elementwise : public Op {
   // From values and slopes on pieces of each interval, nearly the lines with the smallest mean
   // distance. Nothing where an entry has no finite bound on one side.
   [[nodiscard]] std::optional<Relaxation> relax(std::span<const Box> in) const override;
+  // Lines of another slope, that of the other end of each interval: of a kink, its other side.
+  // Nothing where relax() gives nothing.
+  [[nodiscard]] std::optional<Relaxation> other_lines(const Box& in) const;
 };
 
 // The slopes of a function on the whole line.

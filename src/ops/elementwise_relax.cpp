@@ -108,29 +108,40 @@ struct Form {
   double weight = 0, offset = 0;
 };
 
-// A line above the function, which is at most `constant`, on x.
-Form line_above(const Pieces& pieces, const Interval& x, double constant) {
+// The line of a slope above the function, which is at most `constant`, on x.
+Form line_of_slope(const Pieces& pieces, const Interval& x, double slope, double constant) {
+  const Form flat{0, constant};
+  if (pieces.empty() || !std::isfinite(slope)) return flat;
+  const double at = midpoint(x);
+  double height = -kInf;
+  for (const Piece& p : pieces) height = max_nan(height, largest_excess(p, slope, at));
+  const double offset = add_up(height, mul_up(-slope, at));
+  return std::isfinite(offset) ? Form{slope, offset} : flat;
+}
+
+// The lowest line above, or the one of the slope at the end where that is further from it.
+Form line_above(const Pieces& pieces, const Interval& x, double constant, bool other) {
   double least = kInf, most = -kInf;
   for (const Piece& p : pieces) {
     least = std::min(least, p.slopes.lo);
     most = std::max(most, p.slopes.hi);
   }
-  const Form flat{0, constant};
-  if (pieces.empty()) return flat;
+  if (pieces.empty()) return {0, constant};
   const double at = midpoint(x);
   const double slope = std::clamp(best_slope(outline(pieces), at), least, most);
-  if (!std::isfinite(slope)) return flat;
-  double height = -kInf;
-  for (const Piece& p : pieces) height = max_nan(height, largest_excess(p, slope, at));
-  const double offset = add_up(height, mul_up(-slope, at));
-  if (!(height < constant) || !std::isfinite(offset)) return flat;
-  return {slope, offset};
+  if (other) {
+    const double first = midpoint(pieces.front().slopes), last = midpoint(pieces.back().slopes);
+    return line_of_slope(
+        pieces, x, std::fabs(first - slope) > std::fabs(last - slope) ? first : last, constant);
+  }
+  const Form line = line_of_slope(pieces, x, slope, constant);
+  return line.offset + line.weight * at < constant ? line : Form{0, constant};
 }
-Form line_below(Pieces pieces, const Interval& x, double constant) {
+Form line_below(Pieces pieces, const Interval& x, double constant, bool other) {
   for (Piece& p : pieces) {
     p.start = -p.start, p.end = -p.end, p.range = -p.range, p.slopes = -p.slopes;
   }
-  const Form above = line_above(pieces, x, -constant);
+  const Form above = line_above(pieces, x, -constant, other);
   return {-above.weight, -above.offset};
 }
 
@@ -192,24 +203,31 @@ AffineRows diagonal(std::span<const Form> forms) {
   return rows;
 }
 
-}  // namespace
-
-std::optional<Relaxation> Elementwise::relax(std::span<const Box> in) const {
-  if (!slopes(point(0)) || !range(in)) return std::nullopt;
-  const PieceTable table(*this, in[0]);
+std::optional<Relaxation> lines_of(const Elementwise& op, const Box& box, bool other) {
+  if (!op.slopes(point(0)) || !op.range(std::span(&box, 1))) return std::nullopt;
+  const PieceTable table(op, box);
   std::vector<Form> lower(table.size()), upper(table.size());
   parallel_for(std::ssize(lower), kParallelGrain / 64, [&](Index begin, Index end) {
     for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
       const Pieces pieces = table.pieces(i);
       const Interval x = table.interval(i), whole = table.whole(i);
-      lower[i] = line_below(pieces, x, whole.lo);
-      upper[i] = line_above(pieces, x, whole.hi);
+      lower[i] = line_below(pieces, x, whole.lo, other);
+      upper[i] = line_above(pieces, x, whole.hi, other);
     }
   });
   for (std::size_t i = 0; i < lower.size(); ++i) {
     if (!std::isfinite(lower[i].offset) || !std::isfinite(upper[i].offset)) return std::nullopt;
   }
   return Relaxation{diagonal(lower), diagonal(upper)};
+}
+
+}  // namespace
+
+std::optional<Relaxation> Elementwise::relax(std::span<const Box> in) const {
+  return lines_of(*this, in[0], false);
+}
+std::optional<Relaxation> Elementwise::other_lines(const Box& in) const {
+  return lines_of(*this, in, true);
 }
 
 }  // namespace lipscope

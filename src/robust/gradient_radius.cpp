@@ -46,7 +46,7 @@ class GradientMargins {
     domain.ball = ball(radius);
     DerivativeBoxes derivative(graph_, input_boxes(graph_, domain));
     const std::vector<double> needed = question_.needed(radius);
-    const std::vector<double> least = linear_margins(domain, derivative.values(), stop);
+    const std::vector<double> least = linear_margins(domain, derivative.values(), needed, stop);
     ValueBoxes center = boxes_on(0);
     parts_.ranges->narrow(derivative.values(), center, radius);
     std::vector<std::size_t> order(at(classes_));
@@ -83,17 +83,27 @@ class GradientMargins {
  private:
   // Lower bounds of the margins by rival. Narrows the boxes to what is known on the way.
   [[nodiscard]] std::vector<double> linear_margins(const Domain& domain, ValueBoxes& boxes,
+                                                   const std::vector<double>& needed,
                                                    const std::function<bool()>& stop) const {
+    constexpr int kSteps = 20;
     std::vector<double> least(at(classes_), -kInf);
     if (parts_.nodes == nullptr || !parts_.nodes->usable()) return least;
     LinearBounds bounds(graph_, *parts_.nodes, domain, {.stop = stop});
     bounds.narrow(boxes);
-    std::vector<double> rows(at(classes_) * at(classes_));
+    std::vector<double> rows, enough;
     for (std::size_t j = 0; j < at(classes_); ++j) {
-      rows[j * at(classes_) + at(question_.winner)] += 1;
-      rows[j * at(classes_) + j] -= 1;
+      if (j == at(question_.winner)) continue;
+      std::vector<double> row(at(classes_));
+      row[at(question_.winner)] = 1;
+      row[j] = -1;
+      rows.insert(rows.end(), row.begin(), row.end());
+      enough.push_back(needed[j]);
     }
-    return bounds.lower(logits_, rows);
+    const std::vector<double> found = bounds.raised(logits_, rows, enough, kSteps);
+    for (std::size_t j = 0, r = 0; j < at(classes_); ++j) {
+      if (j != at(question_.winner)) least[j] = found[r++];
+    }
+    return least;
   }
   // Rounded down, which makes norms larger.
   static double dual_of(const Norm& norm) {
