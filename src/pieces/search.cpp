@@ -45,26 +45,26 @@ PieceSearch::PieceSearch(const LayeredNet& net, const Parts& parts, const Region
       parts_(parts),
       part_net_(net, parts),
       try_point_(std::move(try_point)),
-      lower_(lower) {
+      lower_(lower),
+      branching_(net) {
   workers_.push_back({make_bounder(part_net_.get(), parts), region.clone()});
 }
 
-std::optional<UnitId> PieceSearch::choose(const Worker& worker, const Slopes& slopes) const {
-  std::optional<UnitId> best;
-  double most = -1;
+std::vector<Split> PieceSearch::splits_of(const Worker& worker, const Slopes& slopes) const {
+  std::vector<Split> found;
   const std::size_t hidden = net_.hidden();
   for (std::size_t k = 0; k < hidden; ++k) {
     for (std::size_t i = 0; i < slopes[k].size(); ++i) {
-      if (slopes[k][i].lo == slopes[k][i].hi || !worker.region->split_at({k, i})) continue;
-      const double weight = worker.bounder->weight({parts_.transposed ? hidden - 1 - k : k, i});
-      if (weight > most) {
-        most = weight;
-        best = UnitId{k, i};
+      if (slopes[k][i].lo == slopes[k][i].hi) continue;
+      if (const auto at = worker.region->split_at({k, i})) {
+        const UnitId turned{parts_.transposed ? hidden - 1 - k : k, i};
+        found.push_back({{k, i}, *at, worker.bounder->weight(turned)});
       }
     }
-    if (best && worker.region->by_layers()) break;
+    if (!found.empty() && worker.region->by_layers()) break;
   }
-  return best;
+  Branching::keep_best(found);
+  return found;
 }
 
 void PieceSearch::look_at(const std::vector<double>& point, double norm) {
@@ -91,11 +91,7 @@ PieceSearch::Bounded PieceSearch::bounded(Worker& worker, Open open) const {
     open.bound = worker.bounder->up(slopes, open.part, enough(), open.state);
     if (std::isnan(open.bound)) open.bound = kInf;
     part.multipliers = of_open_units(slopes, worker.bounder->multipliers());
-    if (const auto split = choose(worker, view.slopes)) {
-      part.splits = true;
-      open.split = *split;
-      open.at = *worker.region->split_at(*split);
-    }
+    open.splits = splits_of(worker, view.slopes);
   }
   part.open = std::move(open);
   return part;
@@ -109,15 +105,15 @@ void PieceSearch::add(Bounded part) {
   }
   node.multipliers = std::move(part.multipliers);
   if (part.norm_at_point > 0) look_at(part.open.point, part.norm_at_point);
-  if (part.open.bound <= enough() || !part.splits) return close(part.open.bound);
+  if (part.open.bound <= enough() || part.open.splits.empty()) return close(part.open.bound);
   bytes_ += size_of(part.open);
   open_.push(std::move(part.open));
 }
 
 double PieceSearch::size_of(const Open& open) {
-  return static_cast<double>(sizeof(Open) + open.path.size() * sizeof(Side) +
-                             open.state.size() * sizeof(float) +
-                             open.point.size() * sizeof(double));
+  return static_cast<double>(
+      sizeof(Open) + open.path.size() * sizeof(Side) + open.splits.size() * sizeof(Split) +
+      open.state.size() * sizeof(float) + open.point.size() * sizeof(double));
 }
 
 bool PieceSearch::full() const {
@@ -145,29 +141,62 @@ void PieceSearch::prepare_workers(std::size_t count) {
   }
 }
 
-void PieceSearch::split(std::vector<Open> parts) {
-  std::vector<Open> children;
-  for (Open& open : parts) {
+std::vector<PieceSearch::Bounded> PieceSearch::bounded(const std::vector<Open>& parts,
+                                                       const std::vector<Trial>& trials) {
+  std::vector<Bounded> found(2 * trials.size());
+  const auto step = static_cast<std::size_t>(workers_.size());
+  parallel_for(std::ssize(workers_), 1, [&](std::int64_t from, std::int64_t to) {
+    for (auto worker = static_cast<std::size_t>(from); worker < static_cast<std::size_t>(to);
+         ++worker) {
+      for (std::size_t i = worker; i < found.size(); i += step) {
+        const Trial& trial = trials[i / 2];
+        Open child = parts[trial.part];
+        child.path.push_back({trial.split.unit, trial.split.at, i % 2 != 0});
+        found[i] = bounded(workers_[worker], std::move(child));
+      }
+    }
+  });
+  return found;
+}
+
+void PieceSearch::set_score(const Open& open, const Bounded& below, const Bounded& above,
+                            Trial& trial) {
+  // Below what is enough nothing matters.
+  const auto gain = [&](const Bounded& side) {
+    const double left = side.empty ? enough() : std::max(enough(), side.open.bound);
+    return open.bound < kInf ? std::max(0.0, 1 - left / open.bound) : 0;
+  };
+  trial.score = Branching::score(gain(below), gain(above));
+  branching_.learn(trial.split.unit, gain(below), gain(above));
+}
+
+void PieceSearch::split(const std::vector<Open>& parts) {
+  std::vector<Trial> trials;
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    const std::vector<Split>& splits = parts[part].splits;
+    for (const std::size_t s : branching_.advise(splits)) trials.push_back({part, splits[s]});
+  }
+  std::vector<Bounded> found = bounded(parts, trials);
+  for (std::size_t t = 0; t < trials.size(); ++t)
+    set_score(parts[trials[t].part], found[2 * t], found[2 * t + 1], trials[t]);
+  for (std::size_t t = 0; t < trials.size();) {
+    const std::size_t part = trials[t].part;
+    std::size_t best = t;
+    for (; t < trials.size() && trials[t].part == part; ++t) {
+      if (trials[t].score > trials[best].score) best = t;
+    }
     ++splits_;
-    CaseTree::Node& node = tree_.nodes[open.node];
-    node.split = open.split;
-    node.at = open.at;
+    CaseTree::Node& node = tree_.nodes[parts[part].node];
+    node.split = trials[best].split.unit;
+    node.at = trials[best].split.at;
     node.multipliers.clear();
     node.children = {tree_.nodes.size(), tree_.nodes.size() + 1};
-    for (const bool above : {false, true}) {
-      Open child = open;
-      child.path.push_back({open.split, open.at, above});
-      child.node = tree_.nodes.size();
+    for (const std::size_t side : {2 * best, 2 * best + 1}) {
+      found[side].open.node = tree_.nodes.size();
       tree_.nodes.emplace_back();
-      children.push_back(std::move(child));
+      add(std::move(found[side]));
     }
   }
-  std::vector<Bounded> found(children.size());
-  parallel_for(std::ssize(children), 1, [&](std::int64_t from, std::int64_t to) {
-    for (auto i = static_cast<std::size_t>(from); i < static_cast<std::size_t>(to); ++i)
-      found[i] = bounded(workers_[i], std::move(children[i]));
-  });
-  for (Bounded& part : found) add(std::move(part));
 }
 
 double PieceSearch::upper() const {
@@ -190,7 +219,7 @@ bool PieceSearch::run(double ratio, const std::function<bool()>& stop) {
       open_.pop();
     }
     prepare_workers(2 * parts.size());
-    split(std::move(parts));
+    split(parts);
   }
   return false;
 }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <queue>
 
+#include "pieces/branching.h"
 #include "pieces/jacobian_bounder.h"
 #include "pieces/region.h"
 
@@ -36,8 +37,7 @@ class PieceSearch {
     std::size_t node = 0;
     Index part = 0;
     Path path = {};
-    UnitId split = {};
-    double at = 0;
+    std::vector<Split> splits = {};
     std::vector<float> state = {};
     std::vector<double> point = {};  // inside, as far as is known
     bool operator<(const Open& other) const { return bound < other.bound; }
@@ -54,8 +54,7 @@ class PieceSearch {
     bool empty = false;
     CaseTree::Empty proof;
     std::vector<double> multipliers;  // of its open units
-    bool splits = false;
-    double norm_at_point = 0;  // of the Jacobian there; 0 for a point seen before
+    double norm_at_point = 0;         // of the Jacobian there; 0 for a point seen before
   };
 
   [[nodiscard]] static double size_of(const Open& open);
@@ -64,12 +63,21 @@ class PieceSearch {
   [[nodiscard]] Bounded bounded(Worker& worker, Open open) const;
   // Keeps a part if there is more to say about it.
   void add(Bounded part);
-  void split(std::vector<Open> parts);
+  void split(const std::vector<Open>& parts);
+  struct Trial {
+    std::size_t part = 0;
+    Split split;
+    double score = 0;
+  };
+  // Both sides of each, one after the other.
+  [[nodiscard]] std::vector<Bounded> bounded(const std::vector<Open>& parts,
+                                             const std::vector<Trial>& trials);
+  void set_score(const Open& open, const Bounded& below, const Bounded& above, Trial& trial);
   void close(double bound) { closed_ = std::max(closed_, bound); }
   void look_at(const std::vector<double>& point, double norm);
   [[nodiscard]] double enough() const { return std::max(closed_, lower_ * ratio_); }
   [[nodiscard]] bool full() const;
-  [[nodiscard]] std::optional<UnitId> choose(const Worker& worker, const Slopes& slopes) const;
+  [[nodiscard]] std::vector<Split> splits_of(const Worker& worker, const Slopes& slopes) const;
 
   const LayeredNet& net_;
   Parts parts_;
@@ -79,6 +87,7 @@ class PieceSearch {
   double lower_, seen_ = 0, closed_ = 0, ratio_ = 1;
   std::priority_queue<Open> open_;
   CaseTree tree_;
+  Branching branching_;
   std::size_t splits_ = 0;
   double bytes_ = 0;  // of open parts and the tree, about
   int disappointed_ = 0;
