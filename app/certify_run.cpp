@@ -29,9 +29,9 @@ Requirement parse_requirement(const std::string& text) {
     const char* end = part.data() + part.size();
     const auto [stop, status] = std::from_chars(part.data(), end, value);
     if (status != std::errc() || stop != end || !(value >= 0) || std::isinf(value)) {
-      throw Error(
-          ErrorCode::kUsage,
-          fmt::format("--require '{}': expected RADIUS:ACCURACY%, for example 0.5:70%", text));
+      throw Error(ErrorCode::kUsage, fmt::format("--require '{}': expected RADIUS:ACCURACY% with "
+                                                 "an accuracy of at most 100, for example 0.5:70%",
+                                                 text));
     }
     return value;
   };

@@ -29,15 +29,18 @@ std::vector<Index> to_labels(const Tensor& tensor, const std::string& path) {
   return labels;
 }
 
-void require_one_each(const std::vector<Index>& labels, Index count, const DataFlags& flags) {
+// `size`: entries of a sample.
+void require_one_each(const std::vector<Index>& labels, Index count, Index size,
+                      const DataFlags& flags) {
   const Index given = std::ssize(labels);
   if (given == count) return;
   std::string why;
   if (given > count && given % count == 0 && std::ranges::max(labels) <= 1)
     why = "; one-hot rows? a label is the number of its class, counted from 0";
-  throw Error(ErrorCode::kShape,
-              fmt::format("{} samples in {} but {} labels in {}{}", count, flags.data, given,
-                          flags.labels.empty() ? flags.data : flags.labels, why));
+  throw Error(
+      ErrorCode::kShape,
+      fmt::format("{} samples of {} entries in {} but {} labels in {}{}", count, size, flags.data,
+                  given, flags.labels.empty() ? flags.data : flags.labels, why));
 }
 
 // The labels among the arrays of the data file, taken out of them.
@@ -149,7 +152,7 @@ LabelledData read_labelled(const OnnxModel& model, const DataFlags& flags) {
     }
     result.size += tensor.size() / samples.count;
   }
-  require_one_each(result.labels, samples.count, flags);
+  require_one_each(result.labels, samples.count, result.size, flags);
   if (flags.limit > 0) result.count = std::min(result.count, flags.limit);
   result.labels.resize(static_cast<std::size_t>(result.count));
   for (Index s = 0; s < result.count; ++s) {

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "about_file.h"
 #include "base/rounding.h"
 #include "bounds/boxes.h"
 #include "lipscope/error.h"
@@ -49,7 +50,7 @@ Tensor flat_input(const Question& question, const std::string& path, double scal
       throw Error(ErrorCode::kUsage,
                   fmt::format("{}: holds {} samples; give one", path, samples.count));
     }
-    for (const Tensor& tensor : samples.for_graph(graph)) {
+    for (const Tensor& tensor : about_file(path, [&] { return samples.for_graph(graph); })) {
       if (!is_floating(tensor.type())) continue;
       all.insert(all.end(), tensor.doubles().begin(), tensor.doubles().end());
     }

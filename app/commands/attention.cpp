@@ -8,6 +8,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "about_file.h"
 #include "attention/study.h"
 #include "base/rounding.h"
 #include "bound_json.h"
@@ -103,8 +104,10 @@ AttentionAnswer answer_attention(const AttentionFlags& flags, const Common& comm
   Samples samples = match_samples(model, read_arrays(flags.input), parse_scale(flags.scale));
   for (const auto& [name, size] : flags.model.options().dims) samples.options.dims[name] = size;
   const Graph graph = model.graph(samples.options);
-  const auto inputs = one_sample(samples, graph, flags.sample, flags.input);
-  result.report = study_attention(graph, inputs, result.question, flags.model.path, should_stop);
+  result.report = about_file(flags.input, [&] {
+    const auto inputs = one_sample(samples, graph, flags.sample, flags.input);
+    return study_attention(graph, inputs, result.question, flags.model.path, should_stop);
+  });
   if (!result.report.complete)
     result.outcome = stop.stop_requested() ? Outcome::kInterrupted : Outcome::kTimeLimit;
   result.seconds = used();
@@ -197,7 +200,8 @@ std::string side_text(const std::optional<Bound>& bound, bool lower) {
 std::string attention_text(const AttentionAnswer& result) {
   const AttentionReport& report = result.report;
   const AttentionQuestion& question = result.question;
-  std::string text = fmt::format("{}  {} attention blocks", result.file, report.blocks.size());
+  std::string text = fmt::format("{}  {} attention block{}", result.file, report.blocks.size(),
+                                 report.blocks.size() == 1 ? "" : "s");
   if (!report.from.empty()) text += fmt::format(", from the output of {}", report.from);
   text += "\n";
   if (result.outcome != Outcome::kFinished)

@@ -169,8 +169,9 @@ std::string bracket_line(const Bracket& bracket) {
 std::string domain_text(const Question& question, std::optional<double> radius) {
   std::string text;
   if (question.domain.ball)
-    text = fmt::format("ball of radius {} in l{}", radius.value_or(0),
-                       question.domain.ball->norm.name());
+    text =
+        fmt::format("{}ball of radius {} in l{}", radius.value_or(0) == 0 ? "one point, the " : "",
+                    radius.value_or(0), question.domain.ball->norm.name());
   if (question.domain.box) text += text.empty() ? "box" : ", inside a box";
   return text.empty() ? "everywhere" : text;
 }

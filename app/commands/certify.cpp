@@ -63,7 +63,8 @@ std::string class_table(const Certified& found) {
   for (std::size_t c = 0; c < std::min(classes.size(), kMost); ++c) {
     const ClassRow& row = classes[c];
     rows.push_back({fmt::format("{}", c), fmt::format("{}", row.count),
-                    percent(row.right, row.count), format_down(median_of(row.radii), 4)});
+                    row.count > 0 ? percent(row.right, row.count) : "-",
+                    row.count > 0 ? format_down(median_of(row.radii), 4) : "-"});
     if (found.flags.attack)
       rows.back().push_back(row.attacks.empty() ? "" : format_up(median_of(row.attacks), 4));
   }

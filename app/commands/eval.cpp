@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "about_file.h"
 #include "command.h"
 #include "lipscope/compare.h"
 #include "lipscope/error.h"
@@ -47,7 +48,9 @@ Evaluation evaluate_model(const EvalFlags& flags) {
   const Precision precision =
       flags.precision == "float32" ? Precision::kFloat32 : Precision::kFloat64;
   Evaluation result;
-  result.outputs = evaluate(graph, samples.for_graph(graph), samples.count, precision);
+  result.outputs = about_file(flags.input, [&] {
+    return evaluate(graph, samples.for_graph(graph), samples.count, precision);
+  });
   for (const ValueId id : graph.outputs()) result.names.push_back(graph.value(id).name);
   for (Tensor& output : result.outputs) output = rounded_to_type(output);
   if (!flags.reference.empty()) {

@@ -67,7 +67,8 @@ Answered answer(const SoftmaxFlags& flags, const Common& common) {
   }
   if (question.norms.empty()) question.norms.push_back(parse_norms("2"));
   if (!std::isfinite(flags.lambda) || flags.lambda == 0)
-    throw Error(ErrorCode::kUsage, fmt::format("--lambda {}: finite and not 0", flags.lambda));
+    throw Error(ErrorCode::kUsage,
+                fmt::format("--lambda {}: has to be finite and not 0", flags.lambda));
   result.report = study_softmax(read_logits(flags), question, flags.file, should_stop);
   if (!result.report.complete) {
     result.outcome = stop.stop_requested() ? Outcome::kInterrupted : Outcome::kTimeLimit;
@@ -142,8 +143,9 @@ std::string softmax_text(const Answered& result, const SoftmaxFlags& flags) {
   constexpr std::size_t kShown = 20;
   const SoftmaxQuestion& question = result.question;
   const SoftmaxReport& report = result.report;
-  std::string text = fmt::format("{}  {} rows of {}, lambda {}\n", flags.file,
-                                 group_digits(report.rows), report.columns, question.lambda);
+  std::string text =
+      fmt::format("{}  {} row{} of {}, lambda {}\n", flags.file, group_digits(report.rows),
+                  report.rows == 1 ? "" : "s", report.columns, question.lambda);
   text += remark(result);
   std::vector<std::vector<std::string>> table{
       {"norm", "anywhere", "largest", "median", "above 0.4", "worst row"}};

@@ -12,8 +12,9 @@ namespace {
 Index wrapped(Index index, Index length) {
   const Index i = index < 0 ? index + length : index;
   if (i < 0 || i >= length) {
-    throw Error(ErrorCode::kShape,
-                fmt::format("index {} outside an axis of length {}", index, length));
+    throw Error(
+        ErrorCode::kShape,
+        fmt::format("index {} outside an axis of length {}, counted from 0", index, length));
   }
   return i;
 }

@@ -56,6 +56,20 @@ const std::string kFashion = kModels + "fashion_mlp.onnx --data " + kModels +
                              "fashion_test_images.idx3.gz --labels " + kModels +
                              "fashion_test_labels.idx1.gz --scale 1/255";
 
+// Nothing is said about a class without samples; arrays are named with what was read from them.
+TEST_F(CertifyCli, ClassesWithoutSamplesAndSizesOfSamples) {
+  const std::string net = model();
+  const Outcome one = run("certify " + net + " --time 1 --data " + points("one.npy", {3, 1}) +
+                          " --labels " + labels("zero.npy", {0}));
+  EXPECT_NE(one.out.find("  1      0        -         -\n"), std::string::npos) << one.out;
+  expect_failure("certify " + net + " --data " + points("two.npy", {3, 1, 2, 1}) + " --labels " +
+                     labels("zero.npy", {0}),
+                 3, "2 samples of 2 entries");
+  const std::string three = array("three.npy", Tensor::vector(std::vector<double>{1, 2, 3}));
+  expect_failure("eval " + net + " --input " + three, 3, three + ": input 'x'");
+  expect_failure("bound " + net + " --radius 1 --at " + three, 3, three + ": input 'x'");
+}
+
 TEST_F(CertifyCli, RadiiOfALinearModelAreKnown) {
   const Outcome result = run("certify --json --norm inf --radii 0.4,0.6 " + model() + small());
   ASSERT_EQ(result.code, 0) << result.err;
