@@ -9,6 +9,7 @@
 #include <map>
 
 #include "attention/dependence.h"
+#include "attention/expansion.h"
 #include "attention/head_weights.h"
 #include "attention/part.h"
 #include "attention/published.h"
@@ -284,11 +285,16 @@ class Study {
     domain.ball = Ball{Tensor::vector(std::move(all)), *question_.radius, Norm(2)};
     if (const auto upper = box_norm_up(model_.graph, input_boxes(model_.graph, domain), {}, effort))
       report.ball_upper = Bound{*upper, Guarantee::kProved, "attention-17"};
-    if (!graph_jacobian_unsupported(model_.graph, domain).empty()) return;
     const NormPair norms{Norm(2), Norm(2)};
-    const double closer = graph_jacobian_bound(model_.graph, norms, domain, should_stop_).upper;
-    if (closer < (report.ball_upper ? report.ball_upper->value : kInf))
-      report.ball_upper = Bound{closer, Guarantee::kProved, "local-14"};
+    const auto offer = [&](double upper, const char* theorem) {
+      if (upper < (report.ball_upper ? report.ball_upper->value : kInf))
+        report.ball_upper = Bound{upper, Guarantee::kProved, theorem};
+    };
+    if (graph_jacobian_unsupported(model_.graph, domain).empty()) {
+      offer(graph_jacobian_bound(model_.graph, norms, domain, should_stop_).upper, "local-14");
+    } else if (expansion_unsupported(model_.graph, domain).empty()) {
+      offer(expansion_bound(model_.graph, norms, domain, should_stop_).upper, "attention-18");
+    }
   }
 
   void examine(BlockReport& out) {
