@@ -158,7 +158,7 @@ class Checker {
 
   void check_cases() const {
     const LayeredNet net = layered_net();
-    const auto parts = parts_of(parts_.statement.norms, net.inputs(), net.outputs());
+    const auto parts = search_parts_of(parts_.statement.norms, net.inputs(), net.outputs());
     if (!parts) reject("cases prove no bound in these norms");
     const double proved = bound_by_cases(net, *parts);
     if (!(proved <= *parts_.upper))

@@ -23,7 +23,7 @@ std::string why_no_pieces(const Query& query) {
   const Index outputs = element_count(graph.value(graph.outputs()[0]).type.shape);
   Index inputs = 0;
   for (const ValueId id : graph.inputs()) inputs += element_count(graph.value(id).type.shape);
-  return parts_of(query.norms, inputs, outputs) ? "" : "no search for these norms";
+  return search_parts_of(query.norms, inputs, outputs) ? "" : "no search for these norms";
 }
 
 double root_seconds(const LayeredNet& net, const Parts& parts, bool bounded) {
@@ -50,7 +50,7 @@ void search_pieces(const MethodRun& run, const PieceRun& how) {
   }
   const LayeredNet* net = local != nullptr ? &local->net : own ? &*own : nullptr;
   if (net == nullptr) return run.decline(reason);
-  const Parts parts = *parts_of(run.query.norms, net->inputs(), net->outputs());
+  const Parts parts = *search_parts_of(run.query.norms, net->inputs(), net->outputs());
   const std::chrono::duration<double> left = run.deadline - Clock::now();
   // Where there are many units, searches for lower bounds need time, too.
   constexpr Index kMany = 60, kVeryMany = 150;

@@ -26,7 +26,7 @@ double PointProver::try_point(std::vector<double> x) {
 std::vector<double> PointProver::steepest(const std::vector<double>& x) {
   const auto n = static_cast<std::size_t>(net_.inputs());
   std::vector<double> direction(n, 0);
-  if (parts_.whole) {
+  if (parts_.whole || parts_.weighted) {
     for (double& e : direction) e = normal_(rng_);
     return jacobian_norms(*run_.query.graph, x, 1, run_.query.norms, std::move(direction), 60)
         .direction;

@@ -70,8 +70,9 @@ TEST(Branching, TriesRarely) {
 TEST(Branching, LeavesTheConstantAsItIs) {
   Rng rng(42);
   for (int trial = 0; trial < 20; ++trial) {
-    const LayeredNet net = testing_support::layered(
-        testing_support::random_pieces(rng, 2, {6, 5}, 1, testing_support::kAllKinks));
+    const Graph graph =
+        testing_support::random_pieces(rng, 2, {6, 5}, 1, testing_support::kAllKinks);
+    const LayeredNet net = testing_support::layered(graph);
     const std::vector<double> low{-1, -1}, high{1, 0.5};
     const Domain domain{.box = Box{Tensor::vector(low), Tensor::vector(high)}};
     BoundedRegion region(net, domain);

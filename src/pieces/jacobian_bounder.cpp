@@ -9,6 +9,7 @@
 #include "linalg/definite.h"
 #include "pieces/small.h"
 #include "pieces/weighted_rows.h"
+#include "pieces/weighted_whole.h"
 
 namespace lipscope {
 namespace {
@@ -131,6 +132,7 @@ std::vector<double> plain_jacobian(const LayeredNet& net, const Slopes& slopes) 
 double plain_norm(const LayeredNet& net, const Parts& parts, const Slopes& slopes) {
   const std::vector<double> rows = plain_jacobian(net, slopes);
   const Index count = net.outputs(), n = net.inputs();
+  if (parts.weighted) return ascended_norm(rows, count, parts.from, parts.to);
   if (parts.whole) {
     std::vector<double> gram(at(count * count));
     gemm(count, count, n, 1.0, {rows.data(), n}, {rows.data(), n, true}, 0.0, gram.data(), count);
@@ -146,6 +148,8 @@ double plain_norm(const LayeredNet& net, const Parts& parts, const Slopes& slope
 }
 
 std::unique_ptr<JacobianBounder> make_bounder(const LayeredNet& net, const Parts& parts) {
+  if (parts.weighted)
+    return std::make_unique<WeightedWhole>(net, parts.from == kInf, parts.to == 1);
   if (parts.norm == 2) return std::make_unique<Euclidean>(net, parts);
   constexpr Index kFew = 64;  // copies of the network
   if (parts.norm == 1 && parts.count <= kFew) return std::make_unique<WeightedRows>(net);

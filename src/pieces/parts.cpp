@@ -56,6 +56,13 @@ std::optional<Parts> parts_of(const NormPair& norms, Index inputs, Index outputs
   return std::nullopt;
 }
 
+std::optional<Parts> search_parts_of(const NormPair& norms, Index inputs, Index outputs) {
+  if (const auto parts = parts_of(norms, inputs, outputs)) return parts;
+  const double p = norms.in.p(), q = norms.out.p();
+  if ((p != 2 && p != kInf) || (q != 1 && q != 2)) return std::nullopt;
+  return Parts{.weighted = true, .from = p, .to = q};
+}
+
 PartNet::PartNet(const LayeredNet& net, const Parts& parts)
     : net_(net), transposed_(parts.transposed) {
   if (parts.transposed) own_ = transposed(net);

@@ -17,6 +17,9 @@ struct Parts {
   bool signs = false;       // sums of all rows, the first with sign +
   double norm = 2;          // of a row: 1, 2 or infinity
   Index count = 1;
+  // The whole from l-infinity, to l1 or both, by weights and its l2 norm [pieces-12].
+  bool weighted = false;
+  double from = 2, to = 2;  // then
 
   // The sign of row i in a part with signs.
   [[nodiscard]] static double sign(Index part, Index i) {
@@ -25,6 +28,10 @@ struct Parts {
 };
 // Nothing where the norms are no such largest one.
 [[nodiscard]] std::optional<Parts> parts_of(const NormPair& norms, Index inputs, Index outputs);
+
+// The same, and by weights where there would be too many parts: what a search can be made of.
+[[nodiscard]] std::optional<Parts> search_parts_of(const NormPair& norms, Index inputs,
+                                                   Index outputs);
 
 // The network whose outputs' gradients are the parts; `net` itself, borrowed, where it is that.
 class PartNet {

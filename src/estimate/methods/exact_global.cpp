@@ -2,13 +2,13 @@
 // exact-global: upper and lower bound from a search over the linear pieces, in the whole space.
 //
 // Needs      dense, convolutional or residual layers with functions of single entries, small enough
-//            for dense matrices; an input norm of l1, l2 or l-infinity with the output norm
-//            l-infinity (or one output), l1 to l1, l2 or l-infinity, or l2 to l2. Splits units
+//            for dense matrices; input and output norms of l1, l2 or l-infinity. Splits units
 //            that are linear between kinks (ReLU, PReLU, Abs, Clip, HardSigmoid, maxima);
 //            others get the root's bound.
-// Gives      upper bound, proved, at any time; exact up to 1e-7 when the search ends. Pieces that
-//            exist nowhere are left out only with a proof. Lower bounds at points inside pieces,
-//            proved.
+// Gives      upper bound, proved, at any time; exact up to 1e-7 when the search ends, but not from
+//            l-infinity to l2, l2 to l1 or l-infinity to l1 when there are more than ten inputs,
+//            outputs, or both. Pieces that exist nowhere are left out only with a proof. Lower
+//            bounds at points inside pieces, proved.
 // Cost       one bound per set of pieces: cubes of the layer sizes. Some dozen units take
 //            milliseconds to minutes; the time grows exponentially with their number. A quick try
 //            first for small networks, then half of the time left, less where units are many.

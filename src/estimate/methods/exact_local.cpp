@@ -5,7 +5,8 @@
 //            dense, convolutional or residual layers with functions of single entries, small enough
 //            for dense matrices; the norms of exact-global.
 // Gives      upper bound, proved, at any time; exact up to 1e-7 when the search ends and all units
-//            are linear between kinks (ReLU, Clip, HardSigmoid, maxima). Parts of the domain are
+//            are linear between kinks (ReLU, Clip, HardSigmoid, maxima); not for the norms that
+//            exact-global excepts. Parts of the domain are
 //            left out only with a proof that they are empty. Lower bounds at points it comes
 //            across, proved.
 // Cost       linear bounds of all layers, one bound of the Jacobian and one small linear program
