@@ -150,6 +150,42 @@ TEST(GraphJacobian, KnownConstants) {
   }
 }
 
+// A step has no constant: neither as a function of entries nor through integers.
+TEST(GraphJacobian, JumpsHaveNone) {
+  Domain domain;
+  domain.box = Box{Tensor::vector(std::vector<double>{-1}), Tensor::vector(std::vector<double>{1})};
+  const NormPair norms{Norm(2), Norm(2)};
+  for (const bool integers : {false, true}) {
+    GraphMaker m;
+    const ValueId x = m.input({1});
+    ValueId y = integers ? m.add("Cast", {x}, {{"to", Index{7}}}) : m.add("Floor", {x});
+    if (integers) y = m.add("Cast", {y}, {{"to", Index{1}}});
+    const Graph graph = m.finish(m.add("Add", {x, y}));
+    EXPECT_EQ(graph_jacobian_bound(graph, norms, domain, kGoOn).upper, kInf) << integers;
+  }
+}
+
+// One number times all others, so that it meets itself in every term of a sum.
+TEST(GraphJacobian, BroadcastFactors) {
+  GraphMaker m;
+  const ValueId x = m.input({7});
+  const ValueId first = m.add("Slice", {x, m.integers({0}), m.integers({1}), m.integers({0})});
+  const ValueId product = m.add("Mul", {first, m.add("Tanh", {x})});
+  const Graph graph = m.finish(m.add("ReduceSum", {product}, {{"keepdims", Index{0}}}, 11));
+  Domain domain;
+  Rng rng(5);
+  domain.ball = Ball{random_tensor(rng, {7}, -1, 1), 1e-6, Norm::infinity()};
+  const NormPair norms{Norm::infinity(), Norm::infinity()};
+  const Trace trace(graph, split_inputs(graph, domain.ball->center.doubles()));
+  double exact = 0;
+  const Tensor one(ElementType::kFloat64, Shape{}, std::vector<double>{1});
+  const std::vector<Tensor> gradient = trace.vjp(std::vector{one});
+  for (const double g : gradient[0].doubles()) exact += std::fabs(g);
+  const double upper = graph_jacobian_bound(graph, norms, domain, kGoOn).upper;
+  EXPECT_GE(upper, exact * (1 - 1e-12));
+  EXPECT_LE(upper, exact * (1 + 1e-4));
+}
+
 TEST(GraphJacobian, SaysWhyNot) {
   const Graph graph = attention_graph({.seed = 3});
   EXPECT_NE(graph_jacobian_unsupported(graph, {}), "");

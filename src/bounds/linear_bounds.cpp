@@ -9,16 +9,34 @@
 #include "base/rounding.h"
 #include "bounds/linear_forms.h"
 #include "ops/elementwise.h"
+#include "ops/multilinear.h"
 
 namespace lipscope {
 namespace {
 
 constexpr std::size_t kTogether = 64;  // rows pulled back at once
 
-// Entries of the output of a relaxed node that may meet in one entry of an input.
+// Terms of a relaxed node that may meet in one entry of an input.
 double most_terms(const Graph& graph, const Node& node) {
   if (dynamic_cast<const Elementwise*>(node.op.get()) != nullptr) return 4;  // lines and others
-  return 4 * static_cast<double>(element_count(graph.value(node.outputs[0]).type.shape));
+  double products = 0;
+  if (const Multilinear* form = as_multilinear(*node.op)) {
+    double each = 2;
+    for (const Index extent : form->extents) each *= static_cast<double>(extent);
+    products = each * static_cast<double>(form->terms.size());
+  }
+  const Index entries = element_count(graph.value(node.outputs[0]).type.shape);
+  return std::max(products, 4 * static_cast<double>(entries));
+}
+
+// Whether no column has more entries than were counted on.
+bool few_terms(const SparseRows& rows, double most) {
+  std::vector<double> terms;
+  for (const std::uint32_t column : rows.columns) {
+    if (column >= terms.size()) terms.resize(column + 1);
+    if (++terms[column] > most) return false;
+  }
+  return true;
 }
 
 // Sums of non-negative terms, over rows.
@@ -179,6 +197,10 @@ LinearBounds::Forms LinearBounds::relaxed_forms(std::size_t n) {
       }
     }
   }
+  const bool counted = std::ranges::all_of(forms.own, [&](const auto& rows) {
+    return few_terms(*rows, 0.5 * most_terms(graph_, node));
+  });
+  LIPSCOPE_CHECK(counted);
   add_other_lines(node, forms);
   return forms;
 }
