@@ -58,8 +58,13 @@ void set_threads(int count) {
 
 int threads() { return thread_count(); }
 
-SerialBlas::SerialBlas() : threads_(openblas_get_num_threads()) { openblas_set_num_threads(1); }
-SerialBlas::~SerialBlas() { openblas_set_num_threads(threads_); }
+// Setting the number starts threads that were ended, even for one.
+SerialBlas::SerialBlas() : threads_(openblas_get_num_threads()) {
+  if (threads_ > 1) openblas_set_num_threads(1);
+}
+SerialBlas::~SerialBlas() {
+  if (threads_ > 1) openblas_set_num_threads(threads_);
+}
 
 SerialOpenMp::SerialOpenMp() : threads_(omp_get_max_threads()) { omp_set_num_threads(1); }
 SerialOpenMp::~SerialOpenMp() { omp_set_num_threads(threads_); }
