@@ -330,6 +330,12 @@ class Checker {
       for (std::size_t k = 0; k < node.inputs.size(); ++k) {
         const double from_in = in[node.inputs[k].index], from_out = out[node.inputs[k].index];
         if (from_in == 0 && from_out == 0) continue;
+        // Before a part that is known otherwise: no gain makes it finite, and none is claimed.
+        if (std::isinf(from_in) && std::isinf(from_out)) {
+          in_parts.push_back(kInf);
+          out_parts.push_back(kInf);
+          continue;
+        }
         const auto input = static_cast<Index>(k);
         in_parts.push_back(gain_mul_up(confirmed(node, input, {in_norm, in_norm}), from_in));
         out_parts.push_back(

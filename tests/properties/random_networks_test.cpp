@@ -261,6 +261,16 @@ TEST(RandomNetworks, NothingAboveTheProvedBound) {
   for (const std::string& name : layer_names()) EXPECT_TRUE(tally.layers.contains(name)) << name;
 }
 
+// Certificates of these had no gain for a node behind one without a finite constant, inside a
+// segment that was proved otherwise.
+TEST(RandomNetworks, SegmentsOverNodesWithoutAConstant) {
+  for (const std::uint64_t seed : {700200, 703740}) {
+    const Tally tally = check_all(seed, 1);
+    EXPECT_EQ(tally.certificates, 1) << seed;
+    EXPECT_EQ(tally.semidefinite, 1) << seed;
+  }
+}
+
 TEST(RandomNetworks, UseEveryActivationWithAFiniteSlope) {
   std::set<std::string> used;
   for (const auto& variants : activations(true)) used.insert(variants[0].op);
