@@ -77,16 +77,17 @@ TEST(AllMethods, HoldForEveryNetwork) {
     };
     compare(answer);
     // Those that others usually make superfluous, or that may find the time used up, by name.
-    compare(find_bracket(query,
-                         {.target_ratio = 1,
-                          .methods = {"eclipse-fast", "seqlip", "loop-transform", "fast-lip",
-                                      "recur-jac", "linear-jacobian", "gram-l2", "local-lipsdp"}},
-                         {}));
+    compare(find_bracket(
+        query,
+        {.target_ratio = 1,
+         .methods = {"eclipse-fast", "seqlip", "loop-transform", "fast-lip", "recur-jac",
+                     "linear-jacobian", "gram-l2", "local-lipsdp", "graph-jacobian"}},
+        {}));
   }
   if (networks < 100) return;
-  for (const char* method :
-       {"layer-product", "eclipse-fast", "seqlip", "loop-transform", "lipsdp", "exact-global",
-        "exact-local", "fast-lip", "recur-jac", "linear-jacobian", "gram-l2", "local-lipsdp"})
+  for (const char* method : {"layer-product", "eclipse-fast", "seqlip", "loop-transform", "lipsdp",
+                             "exact-global", "exact-local", "fast-lip", "recur-jac",
+                             "linear-jacobian", "gram-l2", "local-lipsdp", "graph-jacobian"})
     EXPECT_GT(bounds[method], networks / 20) << method;
 }
 
