@@ -28,10 +28,10 @@ class MatrixReader {
     finite_ = finite_ && std::isfinite(low) && std::isfinite(high);
     rows_.push_back(static_cast<std::uint32_t>(row));
     columns_.push_back(static_cast<std::uint32_t>(column));
-    const double weight = midpoint(Interval{low, high});
-    weights_.push_back(weight);
-    exact_ = exact_ && low == high;
-    width_.push_back(low == high ? 0 : radius_up(Interval{low, high}));
+    weights_.push_back(midpoint(Interval{low, high}));
+    if (low == high) return;
+    width_.resize(weights_.size());
+    width_.back() = radius_up(Interval{low, high});
   }
   [[nodiscard]] bool finite() const { return finite_; }
 
@@ -43,13 +43,13 @@ class MatrixReader {
     for (std::size_t i = 0; i < rows; ++i) m.begin[i + 1] += m.begin[i];
     m.columns.resize(rows_.size());
     m.weights.resize(rows_.size());
-    if (!exact_) m.width.resize(rows_.size());
+    if (!width_.empty()) m.width.resize(rows_.size());
     std::vector<Index> next = m.begin, terms(columns);
     for (std::size_t k = 0; k < rows_.size(); ++k) {
       const auto to = static_cast<std::size_t>(next[rows_[k]]++);
       m.columns[to] = columns_[k];
       m.weights[to] = weights_[k];
-      if (!exact_) m.width[to] = width_[k];
+      if (k < width_.size()) m.width[to] = width_[k];
       part.most_terms = std::max(part.most_terms, ++terms[columns_[k]]);
     }
     return part;
@@ -57,9 +57,10 @@ class MatrixReader {
 
  private:
   double& left_;
-  bool finite_ = true, exact_ = true;
+  bool finite_ = true;
   std::vector<std::uint32_t> rows_, columns_;
-  std::vector<double> weights_, width_;
+  std::vector<double> weights_;
+  std::vector<double> width_;  // as far as any is not 0
 };
 
 }  // namespace

@@ -32,7 +32,7 @@ struct AffineNode {
 class AffineNodes {
  public:
   // Matrices of more than `most_entries` in all are not made: such a graph is not `usable`.
-  explicit AffineNodes(const Graph& graph, double most_entries = 4e7);
+  explicit AffineNodes(const Graph& graph, double most_entries = 1.5e7);
   [[nodiscard]] bool usable() const { return usable_; }
   // Null for a node that is not affine.
   [[nodiscard]] const AffineNode* at(std::size_t node) const {

@@ -15,7 +15,7 @@ namespace {
 
 constexpr Index kMostRows = 16;        // of the Jacobian
 constexpr double kMostWork = 2e11;     // for linear bounds of gradients
-constexpr double kMostMatrices = 2e7;  // entries of all affine nodes
+constexpr double kMostMatrices = 1e7;  // entries of all affine nodes
 
 using JacobianRow = DerivativeBoxes::Row;
 
