@@ -204,7 +204,7 @@ Report report_on_certify(const Json& document) {
                                         text_of(member(document, "model"), "file"), norm_text(norm),
                                         samples.size(), text_of(document, "scope"))};
   report.facts.push_back(
-      {"clean accuracy", percent_text(number(document, "clean_accuracy").value_or(0))});
+      {"clean accuracy", percent_text(number(document, "clean_accuracy").value_or(0)), "proved"});
   std::vector<double> radii;
   for (const Sample& s : samples) {
     if (s.right) radii.push_back(s.radius);
