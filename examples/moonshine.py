@@ -57,7 +57,7 @@ def main():
         found = run(program, "attention", encoder, "--input", str(sound), "--time", "300")
     local = found["model"]["local"]
     print(f"whole model: {number(local['lower'])} .. {number(local['upper'])}, {found['model']['seconds']:.1f} s")
-    assert local["lower"]["value"] > 0
+    assert local["lower"]["value"] > 0 and local["lower"]["guarantee"] == "proved"
     for block in found["blocks"]:
         print(f"layer {block['layer']}: {number(block['local']['lower'])} .. {number(block['local']['upper'])}"
               f"   ({block.get('outside', 'covered')})")

@@ -23,6 +23,8 @@ struct ValueId {
   friend auto operator<=>(const ValueId&, const ValueId&) = default;
 };
 
+struct Folded;
+
 struct Value {
   std::string name;
   ValueType type;
@@ -30,6 +32,15 @@ struct Value {
   // For a constant that was computed with rounding: a box that holds the real numbers it stands
   // for. Null: the constant is exact.
   std::shared_ptr<const Box> enclosure = nullptr;
+  // How it was computed, for those who want to know it better than the enclosure does.
+  std::shared_ptr<const Folded> folded = nullptr;
+};
+
+// A constant that is output `output` of an operator at constants.
+struct Folded {
+  std::shared_ptr<const Op> op;
+  std::vector<Value> inputs;
+  std::size_t output = 0;
 };
 
 // Width zero for an exact constant. The value has to be a floating constant.
@@ -67,6 +78,8 @@ class GraphBuilder {
   ValueId constant(std::string name, Tensor value);
   ValueId constant(std::string name, std::shared_ptr<const Tensor> value,
                    std::shared_ptr<const Box> enclosure = nullptr);
+  // A copy of a constant of another graph.
+  ValueId constant(const Value& value);
   std::vector<ValueId> add(std::shared_ptr<const Op> op, std::vector<ValueId> inputs,
                            std::string name, std::vector<std::string> output_names = {});
   [[nodiscard]] const Value& value(ValueId id) const { return graph_.value(id); }

@@ -7,6 +7,7 @@
 
 #include "attention/interval_matrix.h"
 #include "bounds/near_point.h"
+#include "bounds/wide_point.h"
 #include "linalg/definite.h"
 #include "linalg/operator_norm.h"
 #include "lipscope/evaluate.h"
@@ -135,16 +136,20 @@ LocalNorm local_norm(const Graph& graph, std::span<const Tensor> given,
 
   const std::vector<Box> boxes = point_boxes(inputs);
   DerivativeBoxes derivative(graph, boxes);
-  if (derivative.work(out) <= effort.proof && !stopped && length > 0) {
-    const auto proved_by = [&](const std::optional<DerivativeBoxes::Row>& row) {
+  if (const double work = derivative.work(out); !stopped && length > 0) {
+    double proved = 0;
+    const auto prove = [&](const std::optional<DerivativeBoxes::Row>& row) {
       std::vector<Interval> parts;
       for (const Index r : rows)
         parts.push_back(row ? (*row)[static_cast<std::size_t>(r)] : kEntire);
-      return div_down(length_down(parts), length);
+      proved = std::max(proved, div_down(length_down(parts), length));
     };
-    double proved = proved_by(derivative.push(norm.direction, out));
-    if (proved < seen * (1 - kClose) && derivative.work(out) <= kCloseShare * effort.proof)
-      proved = std::max(proved, proved_by(NearPoint(graph, boxes).push(norm.direction, out)));
+    const auto close = [&] { return proved >= seen * (1 - kClose); };
+    if (work <= effort.proof) prove(derivative.push(norm.direction, out));
+    if (!close() && work <= kCloseShare * effort.proof)
+      prove(NearPoint(graph, boxes).push(norm.direction, out));
+    if (!close() && work <= effort.wide)
+      prove(wide_push(graph, inputs, norm.direction, out, effort.should_stop));
     // Where intervals have grown too wide the plain value says more.
     if (proved >= 0.5 * seen) norm.lower = Bound{proved, Guarantee::kProved, "attention-17"};
   }

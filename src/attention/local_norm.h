@@ -18,6 +18,7 @@ struct LocalNorm {
 
 struct LocalNormEffort {
   double proof = 2e8;     // entries of matrices that proofs may visit
+  double wide = 0;        // the same for a lower bound in wide numbers [attention-21]
   Index real_rows = 512;  // outputs up to which the Jacobian is formed in plain arithmetic
   double tolerance = 1e-10;
   int steps = 100;  // products with the Jacobian and its transpose

@@ -15,7 +15,7 @@ class PartBuilder {
   explicit PartBuilder(const Graph& graph) : graph_(graph), map_(graph.values().size()) {
     for (std::size_t v = 0; v < graph.values().size(); ++v) {
       const Value& value = graph.values()[v];
-      if (value.constant) map_[v] = builder_.constant(value.name, value.constant, value.enclosure);
+      if (value.constant) map_[v] = builder_.constant(value);
     }
   }
 

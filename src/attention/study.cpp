@@ -271,6 +271,7 @@ class Study {
   void whole_model(AttentionReport& report) {
     LocalNormEffort effort = effort_;
     effort.proof = 1e9;
+    effort.wide = 4e9;
     effort.tolerance = 1e-10;
     effort.steps = 150;
     const LocalNorm norm = local_norm(model_.graph, model_.inputs, {}, effort);

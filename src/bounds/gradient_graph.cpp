@@ -113,8 +113,7 @@ void copy_graph(const Graph& graph, GraphBuilder& builder,
   for (std::size_t v = 0; v < graph.values().size(); ++v) {
     const Value& value = graph.values()[v];
     if (!value.constant) continue;
-    copies[static_cast<std::uint32_t>(v)] =
-        builder.constant(value.name, value.constant, value.enclosure);
+    copies[static_cast<std::uint32_t>(v)] = builder.constant(value);
   }
   for (const ValueId id : graph.inputs())
     copies[id.index] = builder.input(graph.value(id).name, graph.value(id).type);

@@ -230,20 +230,4 @@ std::optional<DerivativeBoxes::Row> NearPoint::push(std::span<const double> dire
   return Row(static_cast<std::size_t>(element_count(graph_.value(output).type.shape)), point(0));
 }
 
-std::optional<double> proved_stretch(const Graph& graph, const NormPair& norms,
-                                     std::span<const double> at,
-                                     std::span<const double> direction) {
-  std::vector<Box> boxes;
-  for (const Tensor& tensor : split_inputs(graph, at)) boxes.push_back({tensor, tensor});
-  const auto moved = NearPoint(graph, boxes).push(direction, graph.outputs()[0]);
-  if (!moved) return std::nullopt;
-  std::vector<double> least;
-  for (const Interval& entry : *moved) {
-    const double size = mignitude(entry);
-    least.push_back(std::isfinite(size) ? size : 0);
-  }
-  const double length = pnorm_up(direction, norms.in.p());
-  return length > 0 ? div_down(pnorm_down(least, norms.out.p()), length) : 0;
-}
-
 }  // namespace lipscope

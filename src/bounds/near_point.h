@@ -41,9 +41,4 @@ class NearPoint {
   std::map<std::tuple<const Node*, std::size_t, std::size_t>, double> gains_;
 };
 
-// |J v| / |v| at a point, from below, in any norms. Nothing when an operator does not tell.
-[[nodiscard]] std::optional<double> proved_stretch(const Graph& graph, const NormPair& norms,
-                                                   std::span<const double> at,
-                                                   std::span<const double> direction);
-
 }  // namespace lipscope

@@ -79,6 +79,13 @@ ValueId GraphBuilder::constant(std::string name, std::shared_ptr<const Tensor> v
   return id;
 }
 
+ValueId GraphBuilder::constant(const Value& value) {
+  LIPSCOPE_CHECK(value.constant);
+  const ValueId id{static_cast<std::uint32_t>(graph_.values_.size())};
+  graph_.values_.push_back(value);
+  return id;
+}
+
 std::vector<ValueId> GraphBuilder::add(std::shared_ptr<const Op> op, std::vector<ValueId> inputs,
                                        std::string name, std::vector<std::string> output_names) {
   std::vector<ValueType> types;
@@ -105,8 +112,14 @@ std::vector<ValueId> GraphBuilder::add(std::shared_ptr<const Op> op, std::vector
     std::string output_name =
         i < output_names.size() ? output_names[i] : fmt::format("{}:{}", name, i);
     if (all_constant) {
-      auto result = std::make_shared<const Tensor>(std::move(folded[i]));
-      outputs.push_back(constant(std::move(output_name), std::move(result), enclosures[i]));
+      Value made{std::move(output_name), out_types[i],
+                 std::make_shared<const Tensor>(std::move(folded[i])), enclosures[i]};
+      if (made.enclosure) {
+        std::vector<Value> from;
+        for (const ValueId id : inputs) from.push_back(value(id));
+        made.folded = std::make_shared<const Folded>(Folded{op, std::move(from), i});
+      }
+      outputs.push_back(constant(made));
       continue;
     }
     outputs.push_back({static_cast<std::uint32_t>(graph_.values_.size())});
@@ -166,7 +179,7 @@ Graph rewrite_nodes(const Graph& graph, const NodeRewrite& rewrite) {
   for (std::size_t v = 0; v < graph.values().size(); ++v) {
     const Value& value = graph.values()[v];
     if (value.constant && !done[v]) {
-      map[v] = builder.constant(value.name, value.constant, value.enclosure);
+      map[v] = builder.constant(value);
       done[v] = true;
     }
   }

@@ -13,6 +13,7 @@ namespace lipscope {
 // factor * x * (1 + erf(x * multiply / divide)); GELU is factor 1/2, divide sqrt(2).
 struct GeluErf {
   double factor, multiply, divide;
+  bool exact_root = false;  // sqrt(2) is meant where `divide` is the double next to it
 };
 [[nodiscard]] std::shared_ptr<const Op> make_gelu(const GeluErf& parameters);
 

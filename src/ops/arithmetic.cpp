@@ -6,6 +6,7 @@ namespace {
 
 struct Add {
   static constexpr std::string_view kName = "Add";
+  static constexpr bool kField = true;
   template <class T>
   T value(T a, T b) const {
     return a + b;
@@ -22,6 +23,7 @@ struct Add {
 
 struct Sub {
   static constexpr std::string_view kName = "Sub";
+  static constexpr bool kField = true;
   template <class T>
   T value(T a, T b) const {
     return a - b;
@@ -51,6 +53,7 @@ ValueId add_product_adjoint(GraphBuilder& builder, const ValueType& to, ValueId 
 
 struct Mul {
   static constexpr std::string_view kName = "Mul";
+  static constexpr bool kField = true;
   template <class T>
   T value(T a, T b) const {
     return a * b;
@@ -72,6 +75,7 @@ struct Mul {
 
 struct Div {
   static constexpr std::string_view kName = "Div";
+  static constexpr bool kField = true;
   template <class T>
   T value(T a, T b) const {
     return a / b;

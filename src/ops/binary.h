@@ -16,7 +16,8 @@
 // quotient |f(a,b) - f(a',b)| / |a - a'| in the intervals; the same for b [pointwise-2]. The result
 // has the element type of a. A function linear in a also has Interval weight_a(Interval b), its
 // factor; the same for b. PairPlane plane(a, b), if there, bounds it by affine functions. Operands
-// of different types are allowed where F has a member kMixed; integers are then read as reals.
+// of different types are allowed where F has a member kMixed; integers are then read as reals. One
+// with a member kField takes any numbers that can be added, multiplied and divided.
 #pragma once
 
 #include <memory>
@@ -29,6 +30,7 @@
 #include "ops/entry_bounds.h"
 #include "ops/integers.h"
 #include "ops/kind.h"
+#include "ops/wide_map.h"
 
 namespace lipscope {
 
@@ -96,7 +98,7 @@ void combine(Index n, const A* a, Index step_a, const B* b, Index step_b, R* __r
 }
 
 template <class F>
-class BinaryOp final : public Op, public GraphAdjoint {
+class BinaryOp final : public Op, public GraphAdjoint, public WideMap {
  public:
   // `type`: of the first operand and the result. `numpy`: broadcast by its rule.
   BinaryOp(F function, Broadcast<2> plan, ElementType type, bool numpy = true)
@@ -193,6 +195,21 @@ class BinaryOp final : public Op, public GraphAdjoint {
       return numpy_ ? std::optional(F::add_adjoint(args)) : std::nullopt;
     } else {
       return std::nullopt;
+    }
+  }
+
+  bool push_wide([[maybe_unused]] std::span<const WideTensor* const> in,
+                 [[maybe_unused]] std::span<WideTensor> out) const override {
+    if constexpr (requires { F::kField; }) {
+      const WideTensor &a = *in[0], &b = *in[1];
+      out[0].resize(static_cast<std::size_t>(plan_.size()), a.moves() || b.moves());
+      for_each_pair([&](Index o, Index i, Index j) {
+        out[0].set(static_cast<std::size_t>(o),
+                   f_.value(a.at(static_cast<std::size_t>(i)), b.at(static_cast<std::size_t>(j))));
+      });
+      return true;
+    } else {
+      return false;
     }
   }
 

@@ -2,6 +2,7 @@
 // Split takes slices of one tensor along an axis; Concat is its adjoint.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "linalg/operator_norm.h"
@@ -27,7 +28,7 @@ std::vector<IndexMap> slices(const Shape& whole, Index axis, const std::vector<I
   return maps;
 }
 
-class Concat final : public Op {
+class Concat final : public Op, public WideMap {
  public:
   Concat(ValueType type, std::vector<IndexMap> maps)
       : type_(std::move(type)), slices_(std::move(maps)) {}
@@ -88,6 +89,16 @@ class Concat final : public Op {
     return true;
   }
   bool inputs_move_disjoint_outputs() const override { return true; }
+  bool push_wide(std::span<const WideTensor* const> in, std::span<WideTensor> out) const override {
+    const bool moving = std::ranges::any_of(in, [](const WideTensor* x) { return x->moves(); });
+    out[0].resize(static_cast<std::size_t>(element_count(type_.shape)), moving);
+    for (std::size_t k = 0; k < slices_.size(); ++k) {
+      slices_[k].for_each_entry([&](Index from, Index to, double) {
+        out[0].set(static_cast<std::size_t>(to), in[k]->at(static_cast<std::size_t>(from)));
+      });
+    }
+    return true;
+  }
 
  private:
   // Inputs without data are left out.

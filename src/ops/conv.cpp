@@ -8,14 +8,16 @@
 
 #include <algorithm>
 
+#include "linalg/wide_product.h"
 #include "ops/dispatch.h"
 #include "ops/kind.h"
+#include "ops/wide_map.h"
 #include "ops/window.h"
 
 namespace lipscope {
 namespace {
 
-class ConvOp final : public Op {
+class ConvOp final : public Op, public WideMap {
  public:
   ConvOp(ConvShape shape, bool transposed, bool has_bias, ValueType out)
       : shape_(shape), transposed_(transposed), has_bias_(has_bias), out_(std::move(out)) {}
@@ -40,6 +42,33 @@ class ConvOp final : public Op {
 
   bool matrix(const MatrixQuery& query, const EntryVisitor& visit) const override {
     return conv_matrix(form(), query, visit);
+  }
+
+  // Of a moving image.
+  bool push_wide(std::span<const WideTensor* const> in, std::span<WideTensor> out) const override {
+    const WideTensor &x = *in[0], &w = *in[1];
+    if (w.moves() || (has_bias_ && in[2]->moves())) return false;
+    const Index channels = transposed_ ? shape_.out_channels : shape_.in_channels;
+    const ProductMap map{
+        .a_size = std::ssize(x.value),
+        .b_size = std::ssize(w.value),
+        .out_size = element_count(out_.shape),
+        .terms = channels / shape_.groups * shape_.kernel[0] * shape_.kernel[1] * shape_.kernel[2],
+        .apply = [&](Index count, const double* from, const double* weights, double* to) {
+          ConvShape shape = shape_;
+          shape.batch *= count;
+          if (transposed_) return conv_adjoint_input(shape, from, weights, to);
+          conv_forward(shape, from, weights, nullptr, to);
+        }};
+    std::vector<std::span<const Wide>> images{x.value};
+    if (x.moves()) images.emplace_back(x.tangent);
+    auto found = wide_products(map, images, w.value);
+    out[0].value = std::move(found[0]);
+    if (x.moves()) out[0].tangent = std::move(found[1]);
+    const auto at = static_cast<std::size_t>(positions());
+    for (std::size_t i = 0; has_bias_ && i < out[0].value.size(); ++i)
+      out[0].value[i] += in[2]->value[i / at % in[2]->value.size()];
+    return true;
   }
 
   [[nodiscard]] ConvForm form() const { return {shape_, transposed_, has_bias_}; }

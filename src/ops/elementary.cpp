@@ -15,6 +15,7 @@ struct Neg {
   }
   Index integer(ElementType, Index x) const { return subtract_integers(0, x); }
   double slope(double) const { return -1; }
+  WideDual wide(const WideDual& x) const { return -x; }
   Interval range(const Interval& x) const { return -x; }
   Interval slopes(const Interval&) const { return point(-1); }
 };
@@ -42,6 +43,10 @@ struct Sqrt {
     return std::sqrt(x);
   }
   double slope(double x) const { return 0.5 / std::sqrt(x); }
+  WideDual wide(const WideDual& x) const {
+    const Wide inverse = inverse_sqrt(x.value);
+    return chained(x.value * inverse, scaled(inverse, -1), x);
+  }
   Interval range(const Interval& x) const { return sqrt(x); }
   Interval slopes(const Interval& x) const { return 0.5 / sqrt(x); }
 };
@@ -53,6 +58,7 @@ struct Reciprocal {
     return T(1) / x;
   }
   double slope(double x) const { return -1 / (x * x); }
+  WideDual wide(const WideDual& x) const { return WideDual{Wide(1), Wide()} / x; }
   Interval range(const Interval& x) const { return 1 / x; }
   Interval slopes(const Interval& x) const { return x.lo < 0 && x.hi > 0 ? kEntire : -1 / sqr(x); }
 };
@@ -64,6 +70,10 @@ struct Exp {
     return std::exp(x);
   }
   double slope(double x) const { return std::exp(x); }
+  WideDual wide(const WideDual& x) const {
+    const Wide y = exp(x.value);
+    return chained(y, y, x);
+  }
   Interval range(const Interval& x) const { return exp(x); }
   Interval slopes(const Interval& x) const { return exp(x); }
 };
@@ -86,6 +96,12 @@ struct Erf {
     return std::erf(x);
   }
   double slope(double x) const { return 2 * std::numbers::inv_sqrtpi * std::exp(-x * x); }
+  // 2 (share below sqrt(2) x) - 1.
+  WideDual wide(const WideDual& x) const {
+    const Wide root = sqrt(Wide(2));
+    const NormalShare normal = normal_share(root * x.value);
+    return chained(scaled(normal.below, 1) - Wide(1), scaled(root * normal.density, 1), x);
+  }
   Interval range(const Interval& x) const { return erf(x); }
   Interval slopes(const Interval& x) const {
     return 2 / sqrt(Interval{kPiDown, kPiUp}) * exp(-sqr(x));

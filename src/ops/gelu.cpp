@@ -16,7 +16,7 @@ Interval or_double(const Interval& exact, double value) { return hull(exact, poi
 // [activations-5], z = scale x.
 struct Gelu {
   static constexpr std::string_view kName = "Gelu";
-  GeluErf form{0.5, 1, std::numbers::sqrt2};
+  GeluErf form{0.5, 1, std::numbers::sqrt2, true};
   template <class T>
   T value(T x) const {
     return T(form.factor) * x * std::erfc(-x * T(form.multiply) / T(form.divide));
@@ -25,6 +25,17 @@ struct Gelu {
     const double scale = form.multiply / form.divide;
     const double bell = 2 * std::numbers::inv_sqrtpi * std::exp(-scale * scale * x * x);
     return form.factor * (std::erfc(-x * scale) + x * scale * bell);
+  }
+  // factor x erfc(-z) = 2 factor x (share below sqrt(2) z), z = x multiply / divide.
+  WideDual wide(const WideDual& x) const {
+    const Wide two(2);
+    const Wide root = form.exact_root && form.divide == std::numbers::sqrt2
+                          ? Wide(form.multiply)
+                          : sqrt(two) * Wide(form.multiply) / Wide(form.divide);
+    const NormalShare normal = normal_share(root * x.value);
+    const Wide factor(2 * form.factor);
+    return chained(factor * x.value * normal.below,
+                   factor * (normal.below + root * x.value * normal.density), x);
   }
   Interval range(const Interval& x) const {
     const Interval k = scale();
@@ -44,9 +55,8 @@ struct Gelu {
 
  private:
   Interval scale() const {
-    const bool standard = form.multiply == 1 && form.divide == std::numbers::sqrt2;
-    const Interval divide = point(form.divide);
-    return form.multiply / (standard ? or_double(sqrt(point(2)), form.divide) : divide);
+    const bool root = form.exact_root && form.divide == std::numbers::sqrt2;
+    return form.multiply / (root ? sqrt(point(2)) : point(form.divide));
   }
   // The derivative of z (1 + erf z).
   static Interval slope_on(const Interval& z) {

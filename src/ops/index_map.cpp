@@ -321,6 +321,29 @@ void IndexMapOp::jvp(const JvpArgs& args) const {
   }
 }
 
+bool IndexMapOp::push_wide(std::span<const WideTensor* const> in, std::span<WideTensor> out) const {
+  const WideTensor& x = *in[0];
+  for (std::size_t k = 0; k < outputs_.size(); ++k) {
+    const IndexMap& map = outputs_[k].map;
+    WideTensor& y = out[k];
+    y.resize(static_cast<std::size_t>(map.rows()), x.moves());
+    for (std::size_t i = 0; i < y.value.size(); ++i) {
+      const Index row = static_cast<Index>(i) / map.blocks().inner % map.block_rows();
+      y.value[i] = Wide(map.constant_at(row));
+    }
+    map.for_each_entry([&](Index row, Index col, double weight) {
+      const auto i = static_cast<std::size_t>(row), j = static_cast<std::size_t>(col);
+      const auto weighted = [&](const Wide& e) {
+        if (map.is_average()) return over(e, static_cast<std::uint64_t>(std::llround(1 / weight)));
+        return weight == 1 ? e : Wide(weight) * e;
+      };
+      y.value[i] += weighted(x.value[j]);
+      if (x.moves()) y.tangent[i] += weighted(x.tangent[j]);
+    });
+  }
+  return true;
+}
+
 void IndexMapOp::vjp(const VjpArgs& args) const {
   if (!args.grad_in[0]) return;
   fill_zero(args.grad_in[0], args.count);

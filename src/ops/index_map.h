@@ -20,6 +20,7 @@
 #include "ops/kind.h"
 #include "ops/padding.h"
 #include "ops/taps.h"
+#include "ops/wide_map.h"
 
 namespace lipscope {
 
@@ -101,6 +102,19 @@ class IndexMap {
   template <class T>
   void place(const T* y, T* x) const;
 
+  // visit(row, col, weight) for the entries of the whole matrix, as for_each_term has them.
+  template <class Visit>
+  void for_each_entry(Visit&& visit) const {
+    for_each_term([&](Index row, Index col, double weight) {
+      for (Index o = 0; o < blocks_.outer; ++o) {
+        for (Index i = 0; i < blocks_.inner; ++i) {
+          visit((o * rows_ + row) * blocks_.inner + i, (o * cols_ + col) * blocks_.inner + i,
+                weight);
+        }
+      }
+    });
+  }
+
   // The operator norm of the whole map, rounded up [linear-3], [linear-4].
   [[nodiscard]] double norm_up(const NormPair& norms) const;
   // The values the whole map takes on a box of doubles, constant included.
@@ -117,7 +131,7 @@ class IndexMap {
 };
 
 // One input, one or several outputs.
-class IndexMapOp final : public Op {
+class IndexMapOp final : public Op, public WideMap {
  public:
   struct Output {
     ValueType type;
@@ -138,6 +152,7 @@ class IndexMapOp final : public Op {
   std::optional<std::vector<Box>> range(std::span<const Box> in) const override;
   std::optional<Gain> gain(const GainQuery& query) const override;
   bool matrix(const MatrixQuery& query, const EntryVisitor& visit) const override;
+  bool push_wide(std::span<const WideTensor* const> in, std::span<WideTensor> out) const override;
 
  private:
   std::string name_;

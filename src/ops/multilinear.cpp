@@ -6,11 +6,12 @@
 #include "linalg/contraction.h"
 #include "ops/adjoint.h"
 #include "ops/dispatch.h"
+#include "ops/multilinear_wide.h"
 
 namespace lipscope {
 namespace {
 
-class MultilinearOp final : public Op, public GraphAdjoint {
+class MultilinearOp final : public Op, public GraphAdjoint, public WideMap {
  public:
   explicit MultilinearOp(Multilinear form) : form_(std::move(form)) {}
 
@@ -84,6 +85,10 @@ class MultilinearOp final : public Op, public GraphAdjoint {
   }
   std::optional<Relaxation> relax(std::span<const Box> in) const override {
     return multilinear_relax(form_, in);
+  }
+
+  bool push_wide(std::span<const WideTensor* const> in, std::span<WideTensor> out) const override {
+    return push_wide_products(form_, in, out[0]);
   }
 
   // The same sum with the roles of the output and the input exchanged.

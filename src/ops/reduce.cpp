@@ -82,6 +82,7 @@ struct ReduceSum : Adding {
   static double gain(const Group& x, Norm p) { return sum_gain(x, p); }
   static double slope(double, double, double) { return 1; }
   static Interval weight(double) { return point(1); }
+  static constexpr bool kDivides = false;
   using Integer = AddIntegers;
 };
 struct ReduceMean : Adding {
@@ -91,6 +92,7 @@ struct ReduceMean : Adding {
   static double finish(double acc, double n) { return acc / n; }
   static double slope(double, double, double n) { return 1 / n; }
   static Interval weight(double n) { return point(1) / point(n); }
+  static constexpr bool kDivides = true;
   struct Integer : AddIntegers {
     Index finish(Index acc, Index n) const { return divide_integers(type, acc, n); }
   };

@@ -17,7 +17,7 @@
 //
 // For a group of entries in a box, F::range(group) holds all values and F::gain(group, p) bounds
 // the Lipschitz constant from the p norm on the entries that move [pointwise-4]. A linear one also
-// has F::weight(n), what each of n entries counts.
+// has F::weight(n), what each of n entries counts: 1, or 1/n where F::kDivides.
 #pragma once
 
 #include <vector>
@@ -26,6 +26,7 @@
 #include "ops/broadcast.h"
 #include "ops/kind.h"
 #include "ops/reduce_bounds.h"
+#include "ops/wide_map.h"
 
 namespace lipscope {
 
@@ -61,7 +62,7 @@ template <class F, class Acc, class T>
 }
 
 template <class F>
-class ReduceOp final : public Op {
+class ReduceOp final : public Op, public WideMap {
  public:
   ReduceOp(Reduction shapes, bool real)
       : shapes_(std::move(shapes)),
@@ -127,6 +128,28 @@ class ReduceOp final : public Op {
         for (Index i = 0; i < n; ++i)
           visit(offset[0] + i * plan_.step(0), at + i, weight.lo, weight.hi);
       });
+      return true;
+    }
+    return false;
+  }
+  bool push_wide([[maybe_unused]] std::span<const WideTensor* const> in,
+                 [[maybe_unused]] std::span<WideTensor> out) const override {
+    if constexpr (requires { F::weight(n_); }) {
+      if (!real_ || n_ == 0) return false;
+      const WideTensor& x = *in[0];
+      WideTensor& y = out[0];
+      y.resize(static_cast<std::size_t>(element_count(shapes_.out)), x.moves());
+      plan_.for_each_run([&](Index at, const auto& offset, Index n) {
+        for (Index i = 0; i < n; ++i) {
+          const auto o = static_cast<std::size_t>(offset[0] + i * plan_.step(0));
+          y.set(o, y.at(o) + x.at(static_cast<std::size_t>(at + i)));
+        }
+      });
+      const auto count = static_cast<std::uint64_t>(n_);
+      for (std::size_t o = 0; F::kDivides && o < y.value.size(); ++o) {
+        const WideDual sum = y.at(o);
+        y.set(o, {over(sum.value, count), over(sum.tangent, count)});
+      }
       return true;
     }
     return false;

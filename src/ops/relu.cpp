@@ -11,6 +11,12 @@ struct Relu {
     return x < 0 ? T(0) : x;  // keeps NaN
   }
   double slope(double x) const { return x > 0 ? 1 : 0; }
+  WideDual wide(const WideDual& x) const {
+    const Interval at = hull(x.value);
+    if (at.lo > 0) return x;
+    if (at.hi < 0) return {};
+    return chained(Wide::around(range(at)), Wide::around({0, 1}), x);
+  }
   Interval range(const Interval& x) const { return max(x, point(0)); }
   Interval slopes(const Interval& x) const { return {x.lo > 0 ? 1.0 : 0.0, x.hi < 0 ? 0.0 : 1.0}; }
 };

@@ -12,6 +12,10 @@ struct Sigmoid {
     return sigmoid(x);
   }
   double slope(double x) const { return sigmoid_slope(x); }
+  WideDual wide(const WideDual& x) const {
+    const Wide s = sigmoid(x.value);
+    return chained(s, s * (Wide(1) - s), x);
+  }
   Interval range(const Interval& x) const { return sigmoid(x); }
   // [activations-4]: 1 / (4 cosh(x/2)^2).
   Interval slopes(const Interval& x) const { return 0.25 / sqr(cosh(0.5 * x)); }

@@ -9,6 +9,7 @@
 #include "ops/softmax.h"
 #include "ops/softmax_relax.h"
 #include "ops/unary.h"
+#include "ops/wide_map.h"
 #include "softmax/box.h"
 #include "softmax/calculus.h"
 
@@ -117,6 +118,23 @@ struct Softmax {
     return add_product(args.builder, args.output, centred);
   }
 
+  // Any number may be taken from all entries; about the largest keeps the powers below 1.
+  static void wide(std::span<WideDual> row) {
+    double top = -kInf;
+    for (const WideDual& x : row) top = std::max(top, x.value.near());
+    Wide sum, moved;
+    for (WideDual& x : row) {
+      x.value = exp(x.value - Wide(top));
+      sum += x.value;
+      moved += x.value * x.tangent;
+    }
+    const Wide inverse = Wide(1) / sum, mean = moved * inverse;
+    for (WideDual& x : row) {
+      x.value *= inverse;
+      x.tangent = x.value * (x.tangent - mean);
+    }
+  }
+
   // [attention-19]
   static double curvature_up(double) { return 1; }
 
@@ -185,7 +203,7 @@ struct LogSoftmax {
 
 // Softmax or LogSoftmax: values by the kernel, everything else by rows.
 template <class F>
-class SoftmaxOp final : public Op, public BoxProduct, public GraphAdjoint {
+class SoftmaxOp final : public Op, public BoxProduct, public GraphAdjoint, public WideMap {
  public:
   explicit SoftmaxOp(RowSplit split) : rows_(F{}, split), split_(split) {}
   [[nodiscard]] Index rows() const { return split_.rows(); }
@@ -224,6 +242,26 @@ class SoftmaxOp final : public Op, public BoxProduct, public GraphAdjoint {
   }
   std::optional<ValueId> add_adjoint(const AdjointArgs& args) const override {
     return F::add_adjoint(args, split_);
+  }
+  bool push_wide([[maybe_unused]] std::span<const WideTensor* const> in,
+                 [[maybe_unused]] std::span<WideTensor> out) const override {
+    if constexpr (requires(std::span<WideDual> row) { F::wide(row); }) {
+      out[0].resize(in[0]->value.size(), in[0]->moves());
+      parallel_for(split_.length > 0 ? split_.rows() : 0, 1, [&](Index begin, Index end) {
+        std::vector<WideDual> row(static_cast<std::size_t>(split_.length));
+        for (Index r = begin; r < end; ++r) {
+          const auto place = [&](std::size_t i) {
+            return static_cast<std::size_t>(split_.start(r) + static_cast<Index>(i) * split_.inner);
+          };
+          for (std::size_t i = 0; i < row.size(); ++i) row[i] = in[0]->at(place(i));
+          F::wide(row);
+          for (std::size_t i = 0; i < row.size(); ++i) out[0].set(place(i), row[i]);
+        }
+      });
+      return true;
+    } else {
+      return false;
+    }
   }
   double derivative_change_up(std::span<const Box>, double radius) const override {
     return gain_mul_up(radius, F::curvature_up(static_cast<double>(split_.length)));

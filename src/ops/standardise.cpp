@@ -12,6 +12,7 @@
 #include "ops/inverse_deviation.h"
 #include "ops/row_bounds.h"
 #include "ops/standardise_relax.h"
+#include "ops/wide_map.h"
 
 namespace lipscope {
 namespace {
@@ -26,7 +27,7 @@ ValueId add_inverse(GraphBuilder& builder, double n) {
                           std::make_shared<const Box>(Box{tensor(x.lo), tensor(x.hi)}));
 }
 
-class StandardiseOp final : public Op, public BoxProduct, public GraphAdjoint {
+class StandardiseOp final : public Op, public BoxProduct, public GraphAdjoint, public WideMap {
  public:
   explicit StandardiseOp(Standardisation s)
       : s_(std::move(s)),
@@ -224,6 +225,33 @@ class StandardiseOp final : public Op, public BoxProduct, public GraphAdjoint {
         if (!transposed && scale) value *= (*scale)[channel(i)];
         out[static_cast<std::size_t>(p)] = value;
       });
+    });
+    return true;
+  }
+
+  bool push_wide(std::span<const WideTensor* const> in, std::span<WideTensor> out) const override {
+    if (s_.epsilon_outside || s_.statistics || !(s_.epsilon >= 0) || s_.length == 0) return false;
+    const bool moving = std::ranges::any_of(in, [](const WideTensor* x) { return x->moves(); });
+    out[0].resize(in[0]->value.size(), moving);
+    const auto n = static_cast<std::uint64_t>(s_.length);
+    parallel_for(s_.rows, 1, [&](Index begin, Index end) {
+      for (Index row = begin; row < end; ++row) {
+        WideDual mean, square;
+        each(row, [&](Index, Index p) { mean = mean + in[0]->at(static_cast<std::size_t>(p)); });
+        mean = s_.centred ? WideDual{over(mean.value, n), over(mean.tangent, n)} : WideDual{};
+        const auto centred = [&](Index p) { return in[0]->at(static_cast<std::size_t>(p)) - mean; };
+        each(row, [&](Index, Index p) { square = square + centred(p) * centred(p); });
+        // The derivative of v^(-1/2) is -v^(-3/2) / 2.
+        const Wide inverse = inverse_sqrt(over(square.value, n) + Wide(s_.epsilon));
+        const Wide slope = scaled(inverse * sqr(inverse) * over(square.tangent, n), -1);
+        each(row, [&](Index i, Index p) {
+          const auto c = static_cast<std::size_t>(channel(i));
+          WideDual y = centred(p) * WideDual{inverse, -slope};
+          if (s_.scale) y = y * in[1]->at(c);
+          if (s_.bias) y = y + in[bias_slot()]->at(c);
+          out[0].set(static_cast<std::size_t>(p), y);
+        });
+      }
     });
     return true;
   }

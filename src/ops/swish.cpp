@@ -15,6 +15,10 @@ struct Swish {
     return x * sigmoid(T(alpha) * x);
   }
   double slope(double x) const { return sigmoid(alpha * x) + alpha * x * sigmoid_slope(alpha * x); }
+  WideDual wide(const WideDual& x) const {
+    const Wide z = Wide(alpha) * x.value, s = sigmoid(z);
+    return chained(x.value * s, s + z * s * (Wide(1) - s), x);
+  }
   // [activations-5], z = alpha x.
   Interval range(const Interval& x) const {
     const auto at = [&](double t) { return t * sigmoid(alpha * point(t)); };

@@ -14,6 +14,10 @@ struct Tanh {
     const double t = std::tanh(x);
     return (1 - t) * (1 + t);
   }
+  WideDual wide(const WideDual& x) const {
+    const Wide t = tanh(x.value);
+    return chained(t, Wide(1) - sqr(t), x);
+  }
   Interval range(const Interval& x) const { return tanh(x); }
   Interval slopes(const Interval& x) const { return 1 / sqr(cosh(x)); }
 };

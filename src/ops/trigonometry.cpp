@@ -17,6 +17,7 @@ struct Sin {
     return std::sin(x);
   }
   double slope(double x) const { return std::cos(x); }
+  WideDual wide(const WideDual& x) const { return chained(sin(x.value), cos(x.value), x); }
   Interval range(const Interval& x) const { return sin(x); }
   Interval slopes(const Interval& x) const { return cos(x); }
 };
@@ -28,6 +29,7 @@ struct Cos {
     return std::cos(x);
   }
   double slope(double x) const { return -std::sin(x); }
+  WideDual wide(const WideDual& x) const { return chained(cos(x.value), -sin(x.value), x); }
   Interval range(const Interval& x) const { return cos(x); }
   Interval slopes(const Interval& x) const { return -sin(x); }
 };

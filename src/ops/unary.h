@@ -12,7 +12,8 @@
 // with its parameters as fields; everything else is derived here. Where ONNX allows integers too, F
 // has `Index integer(ElementType type, Index x) const` as well. `range` and `slopes` are about real
 // arithmetic, rounded outward, and may be absent; their x may be unbounded, and they give NaN where
-// the function has no value on x.
+// the function has no value on x. `WideDual wide(const WideDual& x) const`, if there, is the
+// function in wide numbers.
 #pragma once
 
 #include <cmath>
@@ -26,6 +27,7 @@
 #include "ops/elementwise.h"
 #include "ops/kind.h"
 #include "ops/pieces.h"
+#include "ops/wide_map.h"
 
 namespace lipscope {
 
@@ -55,7 +57,7 @@ void over_entries(Index count, const ConstView& x, Body&& body) {
 }
 
 template <class F>
-class UnaryOp final : public Elementwise {
+class UnaryOp final : public Elementwise, public WideMap {
  public:
   // `real`: whether the entries are floating; integers have no ranges and gains.
   explicit UnaryOp(F function, bool real = true) : f_(function), real_(real) {}
@@ -77,6 +79,18 @@ class UnaryOp final : public Elementwise {
   }
 
   [[nodiscard]] const F& function() const noexcept { return f_; }
+
+  bool push_wide([[maybe_unused]] std::span<const WideTensor* const> in,
+                 [[maybe_unused]] std::span<WideTensor> out) const override {
+    if constexpr (requires(const F& f, const WideDual& x) { f.wide(x); }) {
+      out[0].resize(in[0]->value.size(), in[0]->moves());
+      for_each_wide(in[0]->value.size(),
+                    [&](std::size_t i) { out[0].set(i, f_.wide(in[0]->at(i))); });
+      return true;
+    } else {
+      return false;
+    }
+  }
 
   bool differentiable() const override { return true; }
   void jvp(const JvpArgs& args) const override {

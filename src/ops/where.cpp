@@ -4,7 +4,7 @@
 namespace lipscope {
 namespace {
 
-class Where final : public Op {
+class Where final : public Op, public WideMap {
  public:
   explicit Where(Broadcast<3> plan) : plan_(std::move(plan)) {}
   std::string_view name() const override { return "Where"; }
@@ -84,6 +84,16 @@ class Where final : public Op {
       const bool sure = !c.moves(k), first = !contains(c[k], 0);
       if (sure && first != (query.wrt == 1)) return;
       visit(o, query.wrt == 1 ? i : j, sure ? 1 : 0, 1);
+    });
+    return true;
+  }
+
+  bool push_wide(std::span<const WideTensor* const> in, std::span<WideTensor> out) const override {
+    out[0].resize(static_cast<std::size_t>(plan_.size()), in[1]->moves() || in[2]->moves());
+    for_each_triple([&](Index o, Index k, Index i, Index j) {
+      const bool first = !in[0]->value[static_cast<std::size_t>(k)].is_zero();
+      out[0].set(static_cast<std::size_t>(o), first ? in[1]->at(static_cast<std::size_t>(i))
+                                                    : in[2]->at(static_cast<std::size_t>(j)));
     });
     return true;
   }

@@ -18,14 +18,26 @@ const Node* Matcher::made_by(ValueId id, std::string_view op) const {
   return node != nullptr && node->op->name() == op ? node : nullptr;
 }
 
-std::optional<double> Matcher::scalar(ValueId id) const {
-  const auto& constant = graph_.value(id).constant;
-  if (!constant || constant->size() == 0 || !is_floating(constant->type())) return std::nullopt;
+namespace {
+
+std::optional<double> exact_scalar(const Value& value) {
+  const auto& constant = value.constant;
+  if (!constant || constant->size() == 0 || !is_floating(constant->type()) || value.enclosure)
+    return std::nullopt;
   const auto entries = constant->doubles();
   const bool uniform =
       std::all_of(entries.begin(), entries.end(), [&](double e) { return e == entries[0]; });
   if (!uniform) return std::nullopt;
   return entries[0];
+}
+
+}  // namespace
+
+std::optional<double> Matcher::scalar(ValueId id) const { return exact_scalar(graph_.value(id)); }
+
+bool Matcher::is_root_of(ValueId id, double square) const {
+  const auto& folded = graph_.value(id).folded;
+  return folded && folded->op->name() == "Sqrt" && exact_scalar(folded->inputs[0]) == square;
 }
 
 std::optional<std::pair<ValueId, double>> Matcher::with_scalar(const Node& node) const {

@@ -21,8 +21,10 @@ class Matcher {
   // The node that makes a value when it is of the given kind; null otherwise.
   [[nodiscard]] const Node* made_by(ValueId id, std::string_view op) const;
   [[nodiscard]] const Node* maker(ValueId id) const;
-  // The number a constant holds in every entry.
+  // The number a constant holds in every entry; nothing where it is known to rounding only.
   [[nodiscard]] std::optional<double> scalar(ValueId id) const;
+  // Whether a constant is the root of this number, computed from it.
+  [[nodiscard]] bool is_root_of(ValueId id, double square) const;
   // For a node of two inputs, one of them such a constant: the other input and the number.
   [[nodiscard]] std::optional<std::pair<ValueId, double>> with_scalar(const Node& node) const;
   [[nodiscard]] const Value& value(ValueId id) const { return graph_.value(id); }

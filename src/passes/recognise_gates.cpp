@@ -3,6 +3,7 @@
 // SiLU, HardSwish. Exact in real arithmetic: the constants of the file become parameters.
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "ops/activations.h"
 #include "passes/match.h"
@@ -23,10 +24,12 @@ struct FoundGate {
 struct Scaled {
   ValueId x;
   double multiply = 1, divide = 1;
+  bool exact_root = false;  // x / sqrt(2), the root itself
 };
 Scaled scaled(const Matcher& match, ValueId id) {
   if (const Node* div = match.made_by(id, "Div")) {
     if (const auto number = match.scalar(div->inputs[1])) return {div->inputs[0], 1, *number};
+    if (match.is_root_of(div->inputs[1], 2)) return {div->inputs[0], 1, std::numbers::sqrt2, true};
   }
   if (const Node* mul = match.made_by(id, "Mul")) {
     if (const auto pair = match.with_scalar(*mul)) return {pair->first, pair->second, 1};
@@ -85,7 +88,8 @@ std::optional<FoundGate> as_gelu(const Matcher& match, ValueId whole, ValueId ga
     const Scaled inner = scaled(match, erf->inputs[0]);
     const auto factor = outer_factor(match, whole, gate, inner.x);
     if (!factor) return std::nullopt;
-    return FoundGate{inner.x, make_gelu(GeluErf{*factor, inner.multiply, inner.divide})};
+    return FoundGate{inner.x,
+                     make_gelu(GeluErf{*factor, inner.multiply, inner.divide, inner.exact_root})};
   }
   if (const Node* tanh = match.made_by(sum->first, "Tanh")) {
     const auto inner = cubic_argument(match, tanh->inputs[0]);

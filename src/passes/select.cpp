@@ -130,7 +130,7 @@ class Cut {
     }
     for (std::size_t v = 0; v < graph_.values().size(); ++v) {
       const Value& value = graph_.values()[v];
-      if (value.constant) map_[v] = builder_.constant(value.name, value.constant, value.enclosure);
+      if (value.constant) map_[v] = builder_.constant(value);
     }
     if (first_ != nullptr) {
       const Value& value = graph_.value(first_->outputs[0]);

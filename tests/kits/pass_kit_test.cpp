@@ -28,9 +28,14 @@ ModelWriter start() {
   return w;
 }
 
-ModelWriter gelu_erf(bool factor_first, float one = 1) {
+ModelWriter gelu_erf(bool factor_first, float one = 1, float root_of = 0) {
   ModelWriter w = start();
-  w.weight("c", {}, {1.4142135F});
+  if (root_of == 0) {
+    w.weight("c", {}, {1.4142135F});
+  } else {
+    w.weight("square", {}, {root_of});
+    w.node("Sqrt", {"square"}, {"c"});
+  }
   w.weight("one", {}, {one});
   w.weight("half", {}, {0.5F});
   w.node("Div", {"x", "c"}, {"d"});
@@ -147,6 +152,9 @@ std::vector<Spelled> spelled() {
   return {{"GeluErf", "Gelu", gelu_erf(false)},
           {"GeluErfFactorFirst", "Gelu", gelu_erf(true)},
           {"GeluErfWithAnotherShift", "", gelu_erf(false, 2)},
+          {"GeluErfRootOfTwo", "Gelu", gelu_erf(false, 1, 2)},
+          // The root of 3 is no double, and no double takes its place.
+          {"GeluErfRootOfThree", "", gelu_erf(false, 1, 3)},
           {"GeluTanh", "Gelu", gelu_tanh()},
           {"Silu", "Silu", silu(1)},
           {"QuickGelu", "Swish", silu(1.702F)},

@@ -14,7 +14,7 @@
 
 #include "base/parallel.h"
 #include "bounds/boxes.h"
-#include "bounds/near_point.h"
+#include "bounds/proved_stretch.h"
 #include "estimate/composition.h"
 #include "estimate/jacobian_norm.h"
 #include "estimate/quotient.h"
@@ -183,7 +183,8 @@ class NetworkCheck {
     const double value = jacobian_norms(network_.graph, x, 1, query_.norms, direction, 1).value[0];
     ++tally_.jacobians;
     compare("Jacobian", value * (1 - kRounding));
-    const auto proved = proved_stretch(network_.graph, query_.norms, x, direction);
+    const auto proved = proved_stretch(
+        network_.graph, {.norms = query_.norms, .at = x, .direction = direction, .expected = kInf});
     if (!proved) return;
     ++tally_.enclosed;
     compare("enclosed Jacobian", *proved);

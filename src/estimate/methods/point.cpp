@@ -17,7 +17,8 @@
 #include <random>
 
 #include "bounds/boxes.h"
-#include "bounds/near_point.h"
+#include "bounds/derivative_boxes.h"
+#include "bounds/proved_stretch.h"
 #include "estimate/jacobian_norm.h"
 #include "estimate/method.h"
 #include "estimate/quotient.h"
@@ -102,6 +103,14 @@ Found largest(const MethodRun& run, const std::vector<double>& points, std::mt19
   return best;
 }
 
+StretchQuestion question(const MethodRun& run, const Found& found) {
+  return {.norms = run.query.norms,
+          .at = run.query.domain.ball->center.doubles(),
+          .direction = found.direction,
+          .expected = found.value,
+          .should_stop = [&run] { return run.should_stop(); }};
+}
+
 void run_centre(const MethodRun& run) {
   const Graph& graph = *run.query.graph;
   const auto x = run.query.domain.ball->center.doubles();
@@ -113,7 +122,7 @@ void run_centre(const MethodRun& run) {
     entries += static_cast<double>(element_count(value.type.shape));
   const std::size_t starts = entries < 1e6 ? kStarts : 1;
   const Found here = largest(run, repeated(x, starts), rng, starts, 10, 1e-10);
-  const auto proved = proved_stretch(graph, run.query.norms, x, here.direction);
+  const auto proved = proved_stretch(graph, question(run, here));
   if (proved && *proved > 0) run.report({*proved, Guarantee::kProved, "point"}, {});
 }
 
@@ -135,7 +144,7 @@ void run_point(const MethodRun& run) {
     run.report({here.value, Guarantee::kReal, "point"}, {});
   }
   if (!smooth) run.report({near.value, Guarantee::kEstimate, "point"}, {});
-  const auto proved = proved_stretch(*query.graph, query.norms, x, here.direction);
+  const auto proved = proved_stretch(*query.graph, question(run, here));
   if (proved && *proved > 0) run.report({*proved, Guarantee::kProved, "point"}, {});
 }
 
