@@ -12,13 +12,14 @@
 #include "ops/dispatch.h"
 #include "ops/rows.h"
 #include "ops/unary.h"
+#include "ops/wide_map.h"
 
 namespace lipscope {
 namespace {
 
 // y = (x - mean) * r * scale + bias with r = 1/sqrt(variance + epsilon), per channel.
 // Inputs: x, scale, bias, mean, variance.
-class BatchNormalizationOp final : public Op {
+class BatchNormalizationOp final : public Op, public WideMap {
  public:
   BatchNormalizationOp(RowSplit split, double epsilon) : split_(split), epsilon_(epsilon) {}
   [[nodiscard]] double epsilon() const { return epsilon_; }
@@ -141,6 +142,23 @@ class BatchNormalizationOp final : public Op {
     over_channels([&](Index c, Index begin, Index end) {
       const Interval scale = factor(query.in, c);
       for (Index i = begin; i < end; ++i) visit(i, i, scale.lo, scale.hi);
+    });
+    return true;
+  }
+
+  // Of a moving x.
+  bool push_wide(std::span<const WideTensor* const> in, std::span<WideTensor> out) const override {
+    for (std::size_t k = 1; k < in.size(); ++k) {
+      if (in[k]->moves()) return false;
+    }
+    out[0].resize(in[0]->value.size(), in[0]->moves());
+    over_channels([&](Index c, Index begin, Index end) {
+      const auto at = [&](std::size_t k) { return in[k]->value[static_cast<std::size_t>(c)]; };
+      const Wide factor = inverse_sqrt(at(4) + Wide(epsilon_)) * at(1), mean = at(3), bias = at(2);
+      for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+        const WideDual x = in[0]->at(i);
+        out[0].set(i, {(x.value - mean) * factor + bias, x.tangent * factor});
+      }
     });
     return true;
   }
