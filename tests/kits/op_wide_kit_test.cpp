@@ -82,6 +82,7 @@ INSTANTIATE_TEST_SUITE_P(AllOperators, OpWideKit, testing::ValuesIn(kits::all_ki
 TEST(OpWideKit, NobodyHasForgottenTheirs) {
   Rng rng(1);
   for (const char* name : {"Add",
+                           "BatchNormalization",
                            "Concat",
                            "Conv",
                            "Cos",
