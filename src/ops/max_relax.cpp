@@ -45,32 +45,38 @@ MaxForms max_forms(std::span<const Interval> x) {
   return forms;
 }
 
+// Of sign * max x, for entries sign * x: one entry on one side, chords on the other.
+void add_forms(std::span<const Interval> x, std::span<const Index> columns, Index row, double sign,
+               AffineRowsBuilder& entry, AffineRowsBuilder& chords) {
+  if (!std::ranges::all_of(x, is_bounded)) {
+    entry.add_offset(row, kEntire);
+    return;
+  }
+  const MaxForms forms = max_forms(x);
+  entry.add(row, columns[forms.below], 1);
+  for (std::size_t i = 0; i < x.size(); ++i) chords.add(row, columns[i], forms.weights[i]);
+  chords.add_offset(row, point(sign * forms.offset));
+}
+
 }  // namespace
 
 void relax_largest(std::span<const Interval> x, std::span<const Index> columns, Index row,
                    AffineRowsBuilder& lower, AffineRowsBuilder& upper) {
-  if (!std::ranges::all_of(x, is_bounded)) {
-    lower.add_offset(row, kEntire);
-    return;
-  }
-  const MaxForms forms = max_forms(x);
-  lower.add(row, columns[forms.below], 1);
-  for (std::size_t i = 0; i < x.size(); ++i) upper.add(row, columns[i], forms.weights[i]);
-  upper.add_offset(row, point(forms.offset));
+  add_forms(x, columns, row, 1, lower, upper);
 }
 
 void relax_smallest(std::span<const Interval> x, std::span<const Index> columns, Index row,
                     AffineRowsBuilder& lower, AffineRowsBuilder& upper) {
   std::vector<Interval> negated;
   for (const Interval& e : x) negated.push_back(-e);
-  if (!std::ranges::all_of(x, is_bounded)) {
-    lower.add_offset(row, kEntire);
-    return;
-  }
-  const MaxForms forms = max_forms(negated);
-  upper.add(row, columns[forms.below], 1);
-  for (std::size_t i = 0; i < x.size(); ++i) lower.add(row, columns[i], forms.weights[i]);
-  lower.add_offset(row, point(-forms.offset));
+  add_forms(negated, columns, row, -1, upper, lower);
+}
+
+std::optional<Relaxation> RelaxedGroups::relax(const GroupRelax& function) const {
+  AffineRowsBuilder lower(std::ssize(entries_)), upper(std::ssize(entries_));
+  for (std::size_t g = 0; g < entries_.size(); ++g)
+    function(entries_[g], columns_[g], static_cast<Index>(g), lower, upper);
+  return relaxation(lower, upper);
 }
 
 }  // namespace lipscope

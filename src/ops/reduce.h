@@ -25,6 +25,7 @@
 #include "linalg/operator_norm.h"
 #include "ops/broadcast.h"
 #include "ops/kind.h"
+#include "ops/max_relax.h"
 #include "ops/reduce_bounds.h"
 #include "ops/wide_map.h"
 
@@ -158,20 +159,11 @@ class ReduceOp final : public Op, public WideMap {
     if constexpr (requires { F::relax; }) {
       if (!real_ || n_ == 0) return std::nullopt;
       const BoxEntries x(in[0]);
-      const auto size = static_cast<std::size_t>(element_count(shapes_.out));
-      std::vector<std::vector<Interval>> found(size);
-      std::vector<std::vector<Index>> columns(size);
+      RelaxedGroups groups(element_count(shapes_.out));
       plan_.for_each_run([&](Index at, const auto& offset, Index n) {
-        for (Index i = 0; i < n; ++i) {
-          const auto o = static_cast<std::size_t>(offset[0] + i * plan_.step(0));
-          found[o].push_back(x[at + i]);
-          columns[o].push_back(at + i);
-        }
+        for (Index i = 0; i < n; ++i) groups.add(offset[0] + i * plan_.step(0), x[at + i], at + i);
       });
-      AffineRowsBuilder lower(std::ssize(found)), upper(std::ssize(found));
-      for (std::size_t o = 0; o < size; ++o)
-        F::relax(found[o], columns[o], static_cast<Index>(o), lower, upper);
-      return relaxation(lower, upper);
+      return groups.relax(F::relax);
     } else {
       return std::nullopt;
     }

@@ -127,22 +127,14 @@ class VariadicOp final : public Op {
   }
   std::optional<Relaxation> relax(std::span<const Box> in) const override {
     if constexpr (F::kSelects) {
-      const auto size = static_cast<std::size_t>(element_count(full_));
-      std::vector<std::vector<Interval>> found(size);
-      std::vector<std::vector<Index>> columns(size);
+      RelaxedGroups groups(element_count(full_));
       Index first = 0;
       for (std::size_t k = 0; k < plans_.size(); ++k) {
         const BoxEntries x(in[k]);
-        for_each_source(k, [&](Index o, Index i) {
-          found[static_cast<std::size_t>(o)].push_back(x[i]);
-          columns[static_cast<std::size_t>(o)].push_back(first + i);
-        });
+        for_each_source(k, [&](Index o, Index i) { groups.add(o, x[i], first + i); });
         first += x.size();
       }
-      AffineRowsBuilder lower(std::ssize(found)), upper(std::ssize(found));
-      for (std::size_t o = 0; o < size; ++o)
-        F::relax(found[o], columns[o], static_cast<Index>(o), lower, upper);
-      return relaxation(lower, upper);
+      return groups.relax(F::relax);
     } else {
       return std::nullopt;
     }
