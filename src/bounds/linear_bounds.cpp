@@ -236,6 +236,7 @@ const LinearBounds::Forms& LinearBounds::forms(std::size_t node) {
 void LinearBounds::pull(const Node& node, const Forms& forms, Rows& rows) const {
   const std::size_t n = rows.count;
   std::vector<double> positive(n), negative(n);
+  const std::vector<RowCuts::Lines> uncut;
   for (std::size_t o = 0; o < node.outputs.size(); ++o) {
     std::vector<double> given = std::move(rows.weights[node.outputs[o].index]);
     rows.weights[node.outputs[o].index].clear();
@@ -243,6 +244,9 @@ void LinearBounds::pull(const Node& node, const Forms& forms, Rows& rows) const 
     const Forms::Output& out = forms.outputs[o];
     const std::size_t position = maker_[node.outputs[o].index] - 1;
     const bool mixed = rows.mix != nullptr && out.other && !(*rows.mix)[position].empty();
+    const std::vector<RowCuts::Lines>& cut =
+        rows.cuts != nullptr ? rows.cuts->lines[position] : uncut;
+    auto next_cut = cut.begin();
     for (const Forms::Part& part : out.parts) {
       const ValueId id = node.inputs[part.input];
       std::vector<double>& to = rows.weights[id.index];
@@ -257,14 +261,22 @@ void LinearBounds::pull(const Node& node, const Forms& forms, Rows& rows) const 
         negative[r] = a[r] < 0 ? a[r] : 0;
         any_positive = any_positive || a[r] > 0;
         any_negative = any_negative || a[r] < 0;
+        if (std::isnan(a[r])) rows.loss[r] = kInf;  // of sums that left all numbers
       }
       if (!any_positive && !any_negative) continue;
+      while (next_cut != cut.end() && next_cut->entry < i) ++next_cut;
+      for (; next_cut != cut.end() && next_cut->entry == i; ++next_cut) {
+        const std::size_t r = next_cut->row;
+        pull_cut(*next_cut->lines, a[r], mixed ? (*rows.mix)[position][i * n + r] : 0, r,
+                 rows.weights[node.inputs[0].index][i * n + r], rows);
+        positive[r] = negative[r] = 0;
+      }
       if (mixed) {
         // A share goes to the other lines, the rest stays.
         const Forms::OtherLines& other = *out.other;
         double* to = &rows.weights[node.inputs[0].index][i * n];
         for (std::size_t r = 0; r < n; ++r) {
-          const double share = a[r] * (*rows.mix)[position][i * n + r];
+          const double share = (positive[r] + negative[r]) * (*rows.mix)[position][i * n + r];
           if (share == 0) continue;
           const bool up = share > 0;
           to[r] += share * (up ? other.below[i] : other.above[i]);
@@ -314,8 +326,14 @@ void LinearBounds::run(Rows& rows, std::size_t from) const {
     const Node& node = graph_.nodes()[n];
     const bool touched = std::ranges::any_of(
         node.outputs, [&](ValueId id) { return !rows.weights[id.index].empty(); });
-    if (touched) pull(node, *forms_[n], rows);
+    if (!touched) continue;
+    if (rows.cuts != nullptr) {
+      for (const ValueId id : node.outputs) pull_multipliers(id, rows);
+    }
+    pull(node, *forms_[n], rows);
   }
+  if (rows.cuts == nullptr) return;
+  for (const ValueId id : graph_.inputs()) pull_multipliers(id, rows);
 }
 
 // The weights of the inputs in function r.
@@ -345,12 +363,16 @@ std::vector<double> LinearBounds::finish(const Rows& rows) const {
   return result;
 }
 
+void LinearBounds::make_forms(std::size_t upto) {
+  for (std::size_t n = 0; n < upto; ++n) {
+    if (nodes_.moves(graph_.nodes()[n].outputs[0])) static_cast<void>(forms(n));
+  }
+}
+
 std::vector<double> LinearBounds::lower_of(ValueId value, std::size_t count, const Fill& fill) {
   const auto size = static_cast<std::size_t>(element_count(graph_.value(value).type.shape));
   const std::size_t from = maker_[value.index];
-  for (std::size_t n = 0; n < from; ++n) {
-    if (nodes_.moves(graph_.nodes()[n].outputs[0])) static_cast<void>(forms(n));
-  }
+  make_forms(from);
   std::vector<double> result(count);
   const auto pieces = static_cast<Index>((count + kTogether - 1) / kTogether);
   parallel_for(pieces, 1, [&](Index begin, Index end) {
@@ -366,7 +388,7 @@ std::vector<double> LinearBounds::lower_of(ValueId value, std::size_t count, con
   return result;
 }
 
-std::vector<double> LinearBounds::lower(ValueId value, std::span<const double> rows) {
+std::vector<double> LinearBounds::lower_by_box(ValueId value, std::span<const double> rows) {
   const auto size = static_cast<std::size_t>(element_count(graph_.value(value).type.shape));
   const std::size_t count = size == 0 ? 0 : rows.size() / size;
   LIPSCOPE_CHECK(count * size == rows.size());
@@ -378,7 +400,13 @@ std::vector<double> LinearBounds::lower(ValueId value, std::span<const double> r
       sum += rows[r * size + e] * Interval{box.lower.doubles()[e], box.upper.doubles()[e]};
     result[r] = sum.lo;
   }
+  return result;
+}
+
+std::vector<double> LinearBounds::lower(ValueId value, std::span<const double> rows) {
+  std::vector<double> result = lower_by_box(value, rows);
   if (!nodes_.moves(value)) return result;
+  const std::size_t count = result.size(), size = count == 0 ? 0 : rows.size() / count;
   const auto found = lower_of(value, count, [&](std::size_t r, double* to, std::size_t stride) {
     for (std::size_t e = 0; e < size; ++e) to[e * stride] = rows[r * size + e];
   });

@@ -14,6 +14,8 @@
 
 namespace lipscope {
 
+struct EntryLines;
+
 class LinearBounds {
  public:
   struct Options {
@@ -29,6 +31,7 @@ class LinearBounds {
   // Lower bounds on the domain of rows times a value; -infinity where nothing is known.
   [[nodiscard]] std::vector<double> lower(ValueId value, std::span<const double> rows);
   // The same with lines chosen by so many steps of an ascent, until all are above `enough`.
+  // Bounds of parts of the domain are in linear_parts.h.
   [[nodiscard]] std::vector<double> raised(ValueId value, std::span<const double> rows,
                                            std::span<const double> enough, int steps);
   // A range of each entry of a value.
@@ -39,6 +42,8 @@ class LinearBounds {
   void narrow(ValueBoxes& others);
 
  private:
+  friend class LinearAscent;
+  friend class LinearParts;
   using Table = std::vector<std::vector<double>>;
   struct Forms;
   struct Rows;
@@ -50,16 +55,19 @@ class LinearBounds {
   // Writes the weights of function r to w[0], w[stride], ...
   using Fill = std::function<void(std::size_t r, double* w, std::size_t stride)>;
   [[nodiscard]] std::vector<double> lower_of(ValueId value, std::size_t count, const Fill& fill);
+  [[nodiscard]] std::vector<double> lower_by_box(ValueId value, std::span<const double> rows);
+  void make_forms(std::size_t upto);
   void find_terms();
   void find_ranges(const Options& options);
   [[nodiscard]] std::vector<std::size_t> entries_to_narrow(const Node& node, ValueId id);
   [[nodiscard]] std::vector<Interval> narrowed(ValueId id, const std::vector<std::size_t>& entries);
   void pull(const Node& node, const Forms& forms, Rows& rows) const;
+  static void pull_cut(const EntryLines& lines, double weight, double share, std::size_t row,
+                       double& to, Rows& rows);
+  static void pull_multipliers(ValueId id, Rows& rows);
   void run(Rows& rows, std::size_t from) const;
   void gather(const Rows& rows, std::size_t r, std::vector<double>& a) const;
   [[nodiscard]] std::vector<double> finish(const Rows& rows) const;
-  [[nodiscard]] Table forward(const Rows& rows, const Table& kept, const Table& mix,
-                              std::size_t upto) const;
 
   const Graph& graph_;
   const AffineNodes& nodes_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What linear bounds are made of; for linear_bounds.cpp and linear_ascent.cpp alone.
+// What linear bounds are made of; for the files linear_*.cpp alone.
 #pragma once
 
 #include <memory>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bounds/linear_bounds.h"
+#include "bounds/row_cuts.h"
 
 namespace lipscope {
 
@@ -46,6 +47,7 @@ struct LinearBounds::Rows {
   double terms = 0;                          // of the sums
   const Table* mix = nullptr;                // by node: the share of its other lines, if any
   Table* kept = nullptr;                     // by node: where the weights of its output 0 go
+  const RowCuts* cuts = nullptr;             // ranges that entries have in single functions
 
   Rows(std::size_t n, std::size_t values)
       : count(n), weights(values), constant(n), size(n), loss(n) {}
