@@ -169,7 +169,9 @@ LocalAnswer Certifier::Parts::local_radius(LocalQuestion& question,
   });
   const GraphParts known{&*ranges, affine ? &*affine : nullptr};
   const LocalAnswer by_gradients = gradient_radius(graph, known, question, stop);
-  keep(by_gradients, by_gradients.by_lines ? "linear-bounds" : "local-gradients");
+  keep(by_gradients, by_gradients.branched   ? "linear-bounds-by-cases"
+                     : by_gradients.by_lines ? "linear-bounds"
+                                             : "local-gradients");
   if (nets->usable()) {
     const LocalAnswer found = linear_radius(*nets, question, stop);
     keep(found, found.branched ? "linear-bounds-by-cases" : "linear-bounds");

@@ -9,6 +9,7 @@
 #include "linalg/norm_map.h"
 #include "pieces/small.h"
 #include "robust/ball_ranges.h"
+#include "robust/graph_cases.h"
 #include "robust/local_radius.h"
 
 namespace lipscope {
@@ -80,6 +81,23 @@ class GradientMargins {
     return true;
   }
 
+  // The same by linear bounds on parts of the ball; nothing is learned from a failure.
+  [[nodiscard]] CasesAnswer try_cases(double radius, const std::function<bool()>& stop) {
+    std::vector<Index> rivals;
+    for (Index j = 0; j < classes_; ++j) {
+      if (proved_[at(j)] < radius) rivals.push_back(j);
+    }
+    const CasesAnswer found =
+        prove_by_cases(graph_, *parts_.nodes, question_, radius, rivals, stop);
+    if (found.proved) {
+      for (const Index j : rivals) proved_[at(j)] = radius;
+    }
+    return found;
+  }
+  [[nodiscard]] bool has_cases() const {
+    return question_.parts > 0 && parts_.nodes != nullptr && parts_.nodes->usable();
+  }
+
  private:
   // Lower bounds of the margins by rival. Narrows the boxes to what is known on the way.
   [[nodiscard]] std::vector<double> linear_margins(const Domain& domain, ValueBoxes& boxes,
@@ -131,6 +149,30 @@ class GradientMargins {
   bool able_ = true, by_lines_ = false;
 };
 
+// Larger balls, case by case: growing from the one that is proved, so that a network of which this
+// proves nothing costs one ball.
+void branch(GradientMargins& margins, const LocalQuestion& question, LocalAnswer& answer,
+            const std::function<bool()>& stop) {
+  constexpr double kFirst = 0.06, kGrow = 2;
+  constexpr int kTries = 5;
+  double high = question.high, way = kFirst;
+  for (int step = 0; step < kTries && high > 1.03 * answer.radius && !stop(); ++step) {
+    const double low = answer.radius;
+    const double radius = std::min(low * (1 + way), 0.5 * (low + high));
+    if (!(radius > low && radius < high)) return;
+    const CasesAnswer found = margins.try_cases(radius, stop);
+    if (found.proved) {
+      answer.radius = radius;
+      answer.branched = true;
+      way *= kGrow;
+    } else {
+      answer.rival = found.rival;
+      if (!answer.branched) return;
+      high = radius;
+    }
+  }
+}
+
 }  // namespace
 
 LocalAnswer gradient_radius(const Graph& graph, const GraphParts& parts,
@@ -146,7 +188,10 @@ LocalAnswer gradient_radius(const Graph& graph, const GraphParts& parts,
     if (!margins.try_ball(radius, stop)) high = radius;
     if (!margins.able()) break;
   }
-  return {.radius = margins.radius(), .rival = margins.rival(), .by_lines = margins.by_lines()};
+  LocalAnswer answer{
+      .radius = margins.radius(), .rival = margins.rival(), .by_lines = margins.by_lines()};
+  if (margins.has_cases()) branch(margins, question, answer, stop);
+  return answer;
 }
 
 }  // namespace lipscope

@@ -1,25 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <queue>
 
 #include "pieces/small.h"
 #include "robust/ball_nets.h"
 #include "robust/local_radius.h"
 #include "robust/margin_bounds.h"
+#include "robust/part_search.h"
 
 namespace lipscope {
 namespace {
 
 constexpr int kWholeSteps = 25, kPartSteps = 5, kLeafSteps = 100;
-constexpr std::size_t kTogether = 32;  // parts bounded at once
 
 using Part = MarginBounds::Part;
-
-// The part with the least bound first.
-struct Later {
-  bool operator()(const Part& a, const Part& b) const { return a.bound > b.bound; }
-};
 
 class BallProof {
  public:
@@ -47,33 +41,25 @@ class BallProof {
   // And if not, on all parts of it: looks at so many.
   bool parts(Index most, const std::function<bool()>& stop) {
     if (!bounds_ || !bounds_->usable()) return false;
-    std::priority_queue<Part, std::vector<Part>, Later> open;
-    for (Part& part : wholes_) open.push(std::move(part));
-    while (!open.empty()) {
-      rival_ = open.top().rival;
-      if (stop() || seen_ + std::ssize(open) > most) return false;
-      std::vector<Part> children;
-      while (!open.empty() && children.size() < kTogether) {
-        Part part = open.top();
-        open.pop();
-        if (part.split >= bounds_->open_units()) {
-          bounds_->raise(std::span(&part, 1), enough_, kLeafSteps);
-          if (!closed(part)) return false;
-          continue;
-        }
-        part.signs[part.split] = 1;
-        part.multipliers[part.split] = 0;
-        children.push_back(part);
-        part.signs[part.split] = -1;
-        children.push_back(std::move(part));
-      }
-      bounds_->raise(children, enough_, kPartSteps);
-      seen_ += std::ssize(children);
-      for (Part& part : children) {
-        if (!closed(part)) open.push(std::move(part));
-      }
-    }
+    return prove_parts(std::move(wholes_), *this, most, stop);
+  }
+
+  [[nodiscard]] bool closed(const Part& part) const { return part.bound > enough_[at(part.rival)]; }
+  bool hopeless(const Part& part) {
+    rival_ = part.rival;
+    return false;
+  }
+  bool halve(Part part, std::vector<Part>& to) const {
+    if (part.split >= bounds_->open_units()) return false;
+    part.signs[part.split] = 1;
+    part.multipliers[part.split] = 0;
+    to.push_back(part);
+    part.signs[part.split] = -1;
+    to.push_back(std::move(part));
     return true;
+  }
+  void raise(std::span<Part> parts, bool last) const {
+    bounds_->raise(parts, enough_, last ? kLeafSteps : kPartSteps);
   }
 
   // A class whose margin was not proved.
@@ -83,14 +69,11 @@ class BallProof {
   }
 
  private:
-  [[nodiscard]] bool closed(const Part& part) const { return part.bound > enough_[at(part.rival)]; }
-
   std::shared_ptr<const LayeredNet> net_;
   std::optional<MarginBounds> bounds_;
   std::vector<double> enough_;
   std::vector<Part> wholes_;
   Index rival_ = -1;
-  Index seen_ = 0;
 };
 
 }  // namespace
