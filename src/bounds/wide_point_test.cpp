@@ -5,6 +5,7 @@
 
 #include "attention/attention_graphs_for_test.h"
 #include "bounds/near_point.h"
+#include "bounds/whole_numbers_for_test.h"
 #include "lipscope/evaluate.h"
 
 namespace lipscope {
@@ -112,30 +113,14 @@ TEST(WidePoint, SaysWhenAnOperatorDoesNotTell) {
 
 // Whole numbers: plain arithmetic is exact, so the product itself has to be inside.
 TEST(WidePoint, HoldsExactProducts) {
-  for (std::uint64_t seed = 0; seed < 30; ++seed) {
-    Rng rng(seed);
-    std::uniform_int_distribution<int> number(-3, 3);
-    const auto whole = [&](Shape shape) {
-      Tensor t = Tensor::zeros(ElementType::kFloat32, std::move(shape));
-      for (double& e : t.doubles()) e = number(rng);
-      return t;
-    };
-    GraphMaker m;
-    ValueId x = m.input({1, 2, 6, 6});
-    x = m.add("Conv", {x, m.weights(whole({3, 2, 3, 3})), m.weights(whole({3}))});
-    x = m.add("Relu", {x});
-    x = m.add("Reshape", {x, m.integers({1, 48})});
-    const ValueId y = m.add("MatMul", {x, m.weights(whole({48, 5}))});
-    const ValueId z = m.add("Gemm", {x, m.weights(whole({48, 5})), m.weights(whole({5}))},
-                            {{"alpha", 0.5}, {"beta", -2.0}});
-    const Graph graph = m.finish(m.add("Sub", {m.add("Mul", {y, z}), m.add("Relu", {y})}));
-    const Tensor at = whole({1, 2, 6, 6}), direction = whole({1, 2, 6, 6});
-    const Trace trace(graph, std::vector{at});
-    const Tensor exact = trace.jvp(std::vector{direction})[0];
-    const auto wide = wide_push(graph, std::vector{at}, direction.doubles(), graph.outputs()[0]);
-    ASSERT_TRUE(wide);
-    for (std::size_t i = 0; i < wide->size(); ++i)
-      ASSERT_TRUE(contains((*wide)[i], exact.doubles()[i])) << seed << " " << i;
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    const WholeNumbers c = whole_numbers(seed);
+    const Tensor exact = c.product();
+    const auto found =
+        wide_push(c.graph, std::vector{c.at}, c.direction.doubles(), c.graph.outputs()[0]);
+    ASSERT_TRUE(found);
+    for (std::size_t i = 0; i < found->size(); ++i)
+      ASSERT_TRUE(contains((*found)[i], exact.doubles()[i])) << seed << " " << i;
   }
 }
 
