@@ -153,9 +153,10 @@ class Ascent {
       for (std::size_t k = 0; k < members.size(); ++k) {
         const Segment& m = members[k];
         const double t = m.reach / std::max(1e-300, vector_norm(m.d, kEuclidean));
+        const std::vector<double> center = with_room(m, t);
         for (std::size_t i = 0; i < size_; ++i) {
-          part(a, k)[i] = m.x[i] + t * m.d[i];
-          part(b, k)[i] = m.x[i] - t * m.d[i];
+          part(a, k)[i] = center[i] + t * m.d[i];
+          part(b, k)[i] = center[i] - t * m.d[i];
         }
         projection_.apply(part(a, k));
         projection_.apply(part(b, k));
@@ -165,7 +166,8 @@ class Ascent {
         Segment& m = members[k];
         if (q.value[k] > m.value) {
           m.value = q.value[k];
-          m.best = {m.x, m.d, m.reach / std::max(1e-300, vector_norm(m.d, kEuclidean))};
+          const double t = m.reach / std::max(1e-300, vector_norm(m.d, kEuclidean));
+          m.best = {with_room(m, t), m.d, t};
         }
         move(m, part(q.at_a, k), part(q.at_b, k));
         m.reach *= decay;
@@ -176,11 +178,28 @@ class Ascent {
     }
   }
 
+  // The middle of a segment next to x that lies in the box where it fits: at a corner, one around x
+  // itself would lose a half in every entry.
+  std::vector<double> with_room(const Segment& m, double t) const {
+    std::vector<double> center = m.x;
+    for (std::size_t i = 0; i < size_; ++i) {
+      const double half = std::abs(t * m.d[i]);
+      const double low = projection_.low()[i] + half, high = projection_.high()[i] - half;
+      if (low <= high) center[i] = std::clamp(center[i], low, high);
+    }
+    return center;
+  }
+
   void move(Segment& m, std::span<const double> at_a, std::span<const double> at_b) const {
     std::vector<double> sum(size_), difference(size_);
     for (std::size_t i = 0; i < size_; ++i) {
       sum[i] = at_a[i] + at_b[i];
       difference[i] = at_a[i] - at_b[i];
+    }
+    // What leads out of the box moves nothing and is no part of the way.
+    for (std::size_t i = 0; i < size_; ++i) {
+      if (difference[i] > 0 ? m.x[i] >= projection_.high()[i] : m.x[i] <= projection_.low()[i])
+        difference[i] = 0;
     }
     const double turn = vector_norm(sum, kEuclidean), lift = vector_norm(difference, kEuclidean);
     if (turn > 0 && std::isfinite(turn)) dual_vector(sum, norms_.in.dual(), m.d);
