@@ -9,6 +9,7 @@
 
 #include <array>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -118,6 +119,15 @@ struct CaseTree {
   // By round: multipliers of all units, by layer, that narrow their ranges on a bounded domain
   // before anything else [local-11].
   std::vector<std::vector<std::vector<double>>> narrowing = {};
+  // One end of the range of a unit by lines beside the units of all layers before it, 0 to 255:
+  // from one of two valid lines to the other [local-17]. In the order of layers, before any
+  // narrowing.
+  struct SharpEnd {
+    UnitId unit;
+    bool above = false;
+    std::vector<std::uint8_t> mixes;
+  };
+  std::vector<SharpEnd> sharp_ends = {};
 };
 
 // What makes a bound more than a number.

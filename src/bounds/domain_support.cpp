@@ -8,6 +8,15 @@
 #include "base/rounding.h"
 
 namespace lipscope {
+namespace {
+
+// 1/p + 1/q = 1. Norms with a smaller exponent are larger.
+double dual_exponent_down(double p) {
+  if (p == 1) return kInf;
+  return p == 2 ? 2 : std::max(1.0, div_down(p, sub_up(p, 1)));
+}
+
+}  // namespace
 
 DomainSupport::DomainSupport(const Domain& domain, std::size_t inputs)
     : low_(inputs), high_(inputs), center_(inputs), half_(inputs), size_(inputs) {
@@ -32,7 +41,7 @@ DomainSupport::DomainSupport(const Domain& domain, std::size_t inputs)
     ball_center_.assign(domain.ball->center.doubles().begin(), domain.ball->center.doubles().end());
     radius_ = domain.ball->radius;
     p_ = domain.ball->norm.p();
-    dual_ = p_ == 1 ? kInf : p_ == 2 ? 2 : kNaN;
+    dual_ = dual_exponent_down(p_);
   }
   around_ = find_around(domain);
 }
@@ -71,8 +80,7 @@ double DomainSupport::max_up(const double* a) const {
   const double g = gamma_up(2 * n + 8);
   const double tiny = 0x1p-1000;
   const double box = add_up(add_up(middle, reach), add_up(mul_up(g, add_up(size, reach)), tiny));
-  // Other balls than those of l1 and l2 are taken by their box.
-  if (ball_center_.empty() || std::isnan(dual_)) return box;
+  if (ball_center_.empty()) return box;
   middle = size = 0;
   for (std::size_t i = 0; i < n; ++i) {
     const double term = a[i] * ball_center_[i];
@@ -96,6 +104,11 @@ std::vector<double> DomainSupport::lowest_point(const std::vector<double>& a) co
     for (const double e : a) square += e * e;
     const double step = square > 0 ? radius_ / std::sqrt(square) : 0;
     for (std::size_t i = 0; i < a.size(); ++i) x[i] = ball_center_[i] - step * a[i];
+  } else if (!ball_center_.empty()) {
+    const double length = pnorm_up(a, dual_);
+    x = ball_center_;
+    for (std::size_t i = 0; i < a.size() && length > 0; ++i)
+      x[i] -= std::copysign(radius_ * std::pow(std::fabs(a[i]) / length, dual_ - 1), a[i]);
   } else {
     for (std::size_t i = 0; i < a.size(); ++i) x[i] = a[i] > 0 ? low_[i] : high_[i];
   }

@@ -3,7 +3,34 @@
 
 #include <nlohmann/json.hpp>
 
+#include "lipscope/error.h"
+
 namespace lipscope {
+namespace {
+
+std::string hex_text(const std::vector<std::uint8_t>& bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  for (const std::uint8_t b : bytes) {
+    text += kDigits[b / 16];
+    text += kDigits[b % 16];
+  }
+  return text;
+}
+
+std::vector<std::uint8_t> hex_bytes(const std::string& text) {
+  const auto digit = [](char c) -> int {
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    throw Error(ErrorCode::kBadFile, "lines of an end of a range are no hexadecimal digits");
+  };
+  std::vector<std::uint8_t> bytes;
+  for (std::size_t i = 0; i + 1 < text.size(); i += 2)
+    bytes.push_back(static_cast<std::uint8_t>(16 * digit(text[i]) + digit(text[i + 1])));
+  return bytes;
+}
+
+}  // namespace
 
 Json cases_to_json(const CaseTree& tree) {
   Json nodes = Json::array();
@@ -25,6 +52,11 @@ Json cases_to_json(const CaseTree& tree) {
   }
   Json document{{"nodes", std::move(nodes)}, {"input_weights", tree.input_weights}};
   if (!tree.narrowing.empty()) document["narrowing"] = tree.narrowing;
+  for (const auto& [unit, above, mixes] : tree.sharp_ends) {
+    document["ranges"].push_back({{"unit", {unit.layer, unit.place}},
+                                  {"end", above ? "upper" : "lower"},
+                                  {"lines", hex_text(mixes)}});
+  }
   return document;
 }
 
@@ -33,6 +65,14 @@ CaseTree cases_from_json(const Json& document) {
   tree.input_weights = document.at("input_weights").get<std::vector<std::vector<double>>>();
   if (document.contains("narrowing"))
     tree.narrowing = document["narrowing"].get<std::vector<std::vector<std::vector<double>>>>();
+  if (document.contains("ranges")) {
+    for (const Json& row : document["ranges"]) {
+      tree.sharp_ends.push_back(
+          {{row.at("unit").at(0).get<std::size_t>(), row.at("unit").at(1).get<std::size_t>()},
+           row.at("end").get<std::string>() == "upper",
+           hex_bytes(row.at("lines").get<std::string>())});
+    }
+  }
   for (const Json& row : document.at("nodes")) {
     CaseTree::Node node;
     if (row.contains("split")) {

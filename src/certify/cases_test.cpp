@@ -61,10 +61,12 @@ Domain box_of_cases() {
 }
 
 Json cases_certificate(const OnnxModel& model, const std::string& norm, const Domain& domain,
-                       const std::vector<std::string>& methods = {"exact-global", "exact-local"}) {
+                       const std::vector<std::string>& methods = {"exact-global", "exact-local"},
+                       double seconds = 60) {
   const Selected selected = select(model.graph(), {});
   const Query query{&selected.graph, parse_norms(norm), domain};
-  const Answer answer = find_bracket(query, {.methods = methods}, {});
+  const Answer answer =
+      find_bracket(query, {.time = std::chrono::duration<double>(seconds), .methods = methods}, {});
   if (methods.size() == 2) {
     EXPECT_LT(*answer.bracket.ratio(), 1 + 1e-6) << norm;
   }
@@ -274,6 +276,41 @@ TEST(NarrowedProof, NeedsAllItsRounds) {
     EXPECT_FALSE(check_resealed_cases(model, changed).valid);
   }
   EXPECT_GT(narrowed, 0);
+}
+
+// Lines chosen for ends of ranges are part of the proof.
+TEST(SharpenedProof, NeedsItsLines) {
+  RandomModel w(8);
+  w.input("x", {-1, 3});
+  std::string last = "x";
+  for (int k = 0; k < 4; ++k) {
+    const std::string name = "w" + std::to_string(k);
+    w.random(name, {k == 0 ? 3 : 5, 5});
+    w.random(name + "b", {5});
+    w.node("Gemm", {last, name, name + "b"}, {name + "z"}, name + "n");
+    w.node("Tanh", {name + "z"}, {name + "y"}, name + "r");
+    last = name + "y";
+  }
+  w.output(last);
+  const OnnxModel model = w.read();
+  const Json whole = cases_certificate(model, "inf", box_of_cases(), {"exact-local"}, 2);
+  EXPECT_TRUE(check_resealed_cases(model, whole).valid);
+  ASSERT_TRUE(whole["proof"][0].contains("ranges"));
+  Json changed = whole;
+  changed["proof"][0].erase("ranges");
+  EXPECT_FALSE(check_resealed_cases(model, changed).valid);
+  for (const std::string lines : {"", "00ff", "0"}) {
+    changed = whole;
+    changed["proof"][0]["ranges"][0]["lines"] = lines;
+    EXPECT_FALSE(check_resealed_cases(model, changed).valid) << lines;
+  }
+  changed = whole;
+  changed["proof"][0]["ranges"][0]["lines"] = "no digits";
+  EXPECT_THROW((void)check_resealed_cases(model, changed), Error);
+  changed = whole;
+  changed["proof"][0]["ranges"][0]["unit"] = {9, 0};
+  EXPECT_FALSE(check_resealed_cases(model, changed).valid);
+  expect_no_lower_claim(model, whole, {0.9});
 }
 
 // A convolution on a large picture: 40 million weights as a dense layer.

@@ -150,6 +150,7 @@ class Checker {
     }
     BoundedRegion region(net, domain);
     if (!region.usable()) reject("values that are not bounded on the domain");
+    if (!region.sharpen(parts_.cases->sharp_ends)) reject("lines of another network");
     for (const Multipliers& round : parts_.cases->narrowing) {
       if (!region.narrow(round)) reject("multipliers that narrow no ranges");
     }

@@ -7,14 +7,29 @@
 #include "base/parallel.h"
 #include "base/rounding.h"
 #include "estimate/point_prover.h"
+#include "pieces/bounded_region.h"
 #include "pieces/local_bounds.h"
 #include "pieces/local_net.h"
 #include "pieces/search.h"
+#include "pieces/slope_ascent.h"
 
 namespace lipscope {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+// Lines chosen for each end of a range gain where lines through several layers of curves are far
+// from these; else the ranges hardly change [local-17].
+SharpEnds sharpened(const LayeredNet& net, Region& region, double seconds, const MethodRun& run) {
+  constexpr int kFewest = 3, kMost = 10;
+  constexpr double kShare = 0.25, kPerSecond = 5e9;
+  auto* bounded = dynamic_cast<BoundedRegion*>(&region);
+  if (bounded == nullptr || net.hidden() < kDeepCurves || net.piecewise_linear()) return {};
+  const double step_seconds = 2 * bounded->sharpening_cost() / kPerSecond;
+  const double steps = std::min<double>(kMost, std::floor(kShare * seconds / step_seconds) - 1);
+  if (!(steps >= kFewest)) return {};
+  return bounded->sharpen(static_cast<int>(steps), [&] { return run.should_stop(); });
+}
 
 }  // namespace
 
@@ -52,17 +67,20 @@ void search_pieces(const MethodRun& run, const PieceRun& how) {
   if (net == nullptr) return run.decline(reason);
   const Parts parts = *search_parts_of(run.query.norms, net->inputs(), net->outputs());
   const std::chrono::duration<double> left = run.deadline - Clock::now();
-  // Where there are many units, searches for lower bounds need time, too.
+  // Where there are many units, searches for lower bounds need time, too; less among curves, where
+  // gradients lead to the top.
   constexpr Index kMany = 60, kVeryMany = 150;
   Index units = 0;
   for (std::size_t k = 0; k < net->hidden(); ++k) units += net->layers[k].out;
-  const double share = how.share * (units > kVeryMany ? 0.3 : units > kMany ? 0.5 : 1);
+  const bool curved = !net->piecewise_linear();
+  const double share = how.share * (units > kVeryMany ? 0.3 : units > kMany && !curved ? 0.5 : 1);
   const double seconds = std::min(how.most_seconds, share * left.count());
   if (root_seconds(*net, parts, !run.query.domain.everywhere()) > seconds)
     return run.decline("too large for a bound in the time left; see --time");
   const SerialBlas serial;
   const auto region = how.make_region(*net, run.query.domain, reason);
   if (!region) return run.decline(reason);
+  const SharpEnds sharp = sharpened(*net, *region, seconds, run);
   PointProver prover(run, *net, parts, *region, how.name);
   PieceSearch search(
       *net, parts, *region, [&](const std::vector<double>& x) { return prover.try_point(x); },
@@ -74,8 +92,10 @@ void search_pieces(const MethodRun& run, const PieceRun& how) {
     const double upper = claim_of_cases(search.upper());
     if (!(upper < reported)) return;
     reported = upper;
+    CaseTree tree = search.tree();
+    tree.sharp_ends = sharp;
     run.report({upper, Guarantee::kProved, std::string(how.name)},
-               {.cases = std::make_shared<const CaseTree>(search.tree()),
+               {.cases = std::make_shared<const CaseTree>(std::move(tree)),
                 .open_units = local != nullptr ? local->open : std::nullopt});
   };
   const double ratio = 1 + 0.1 * (std::min(run.target_ratio, 1.01) - 1);
@@ -89,7 +109,7 @@ void search_pieces(const MethodRun& run, const PieceRun& how) {
     if (first == kInf) first = search.upper();
     const std::chrono::duration<double> spent = Clock::now() - start;
     const double gap = first - run.proved_lower();
-    if (spent.count() > 3 && first - search.upper() < 0.03 * gap) break;
+    if (spent.count() > 3 && first - search.upper() < (curved ? 0.01 : 0.03) * gap) break;
   }
 }
 

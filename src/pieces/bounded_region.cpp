@@ -62,6 +62,30 @@ std::vector<std::vector<Interval>> values_at(const LayeredNet& net, const std::v
   return values;
 }
 
+// Where both sides have much smaller ranges of slopes, or one that is most of the range has: at the
+// top of a slope that rises and falls neither would.
+double best_split_of_curve(const Elementwise& phi, const Interval& range) {
+  constexpr int kCandidates = 16;
+  constexpr double kOneSide = 0.05, kLeast = 1e-3;
+  const double width = range.hi - range.lo;
+  const auto spread = [&](const Interval& part) {
+    const auto found = phi.slopes(part);
+    return found && is_bounded(*found) ? found->hi - found->lo : kInf;
+  };
+  const double all = spread(range);
+  double best = midpoint(range), most = -kInf;
+  for (int c = 1; c < kCandidates; ++c) {
+    const double share = static_cast<double>(c) / kCandidates, at = range.lo + share * width;
+    const double below = 1 - spread({range.lo, at}) / all, above = 1 - spread({at, range.hi}) / all;
+    const double score = std::max(below, kLeast) * std::max(above, kLeast) +
+                         kOneSide * (share * below + (1 - share) * above);
+    if (!(score > most)) continue;
+    most = score;
+    best = at;
+  }
+  return best;
+}
+
 }  // namespace
 
 BoundedRegion::BoundedRegion(const LayeredNet& net, const Domain& domain)
@@ -206,10 +230,20 @@ std::optional<double> BoundedRegion::split_at(UnitId unit) const {
   }
   const double width = range.hi - range.lo;
   if (!(width > 1e-6)) return std::nullopt;
-  // Most functions bend at zero.
-  if (range.lo < -0.2 * width && range.hi > 0.2 * width) return 0;
-  return 0.5 * (range.lo + range.hi);
+  return best_split_of_curve(*layer.phi[unit.place], range);
 }
+
+SharpEnds BoundedRegion::sharpen(int steps, const std::function<bool()>& stop) {
+  SharpEnds ends;
+  sharpen_ranges(net_, domain_, steps, stop, forward_, &ends);
+  return ends;
+}
+
+bool BoundedRegion::sharpen(const SharpEnds& ends) {
+  return apply_sharp_ends(net_, domain_, ends, forward_);
+}
+
+double BoundedRegion::sharpening_cost() const { return lipscope::sharpening_cost(net_, forward_); }
 
 bool BoundedRegion::narrow(const Multipliers& multipliers) {
   const auto& around = domain_.around();

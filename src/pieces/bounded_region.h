@@ -5,6 +5,7 @@
 #include "pieces/euclidean_bound.h"
 #include "pieces/forward_bounds.h"
 #include "pieces/region.h"
+#include "pieces/sharper_ranges.h"
 
 namespace lipscope {
 
@@ -32,6 +33,13 @@ class BoundedRegion : public Region {
     return forward_.ranges();
   }
 
+  // Narrows the ranges of open units, each end by lines of its own, in so many steps; what a
+  // certificate needs for it [local-17].
+  SharpEnds sharpen(int steps, const std::function<bool()>& stop);
+  // The same from the certificate; false for one of another network.
+  bool sharpen(const SharpEnds& ends);
+  // Multiplications of a step.
+  [[nodiscard]] double sharpening_cost() const;
   // Narrows the ranges of all units to what the semidefinite recursion with these multipliers says
   // about their distance from their values at a point [local-11]. False for multipliers of another
   // network and where it has nothing to say.

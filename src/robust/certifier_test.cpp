@@ -443,7 +443,7 @@ TEST(MarginBounds, HoldOnPartsForAnySlopesAndMultipliers) {
     for (std::size_t o = 0; o < part.signs.size(); ++o) {
       part.signs[o] =
           static_cast<std::int8_t>(static_cast<int>(rng() % 4 == 0) * (rng() % 2 ? 1 : -1));
-      part.slopes[o] = 2 * uniform(rng) - 0.5F;  // outside, too
+      part.mixes[o] = 2 * uniform(rng) - 0.5F;  // outside, too
       part.multipliers[o] = uniform(rng);
     }
     bounds.raise(std::span(&part, 1), std::vector<double>(3, kInf), round % 3);

@@ -44,9 +44,9 @@ class BallProof {
     return prove_parts(std::move(wholes_), *this, most, stop);
   }
 
-  [[nodiscard]] bool closed(const Part& part) const { return part.bound > enough_[at(part.rival)]; }
+  [[nodiscard]] bool closed(const Part& part) const { return part.bound > enough_[at(part.target)]; }
   bool hopeless(const Part& part) {
-    rival_ = part.rival;
+    rival_ = part.target;
     return false;
   }
   bool halve(Part part, std::vector<Part>& to) const {
@@ -65,7 +65,7 @@ class BallProof {
   // A class whose margin was not proved.
   [[nodiscard]] Index rival() const {
     if (rival_ >= 0 || wholes_.empty()) return rival_;
-    return std::ranges::min_element(wholes_, {}, &Part::bound)->rival;
+    return std::ranges::min_element(wholes_, {}, &Part::bound)->target;
   }
 
  private:
