@@ -240,7 +240,7 @@ TEST(Certifier, LocalRadiiOfGraphsThatAreNoChain) {
       ASSERT_FALSE(certifier.local_obstacle().empty());
       const std::vector<double> x = random_point(rng, 8, 2);
       const Decision d = decide_fully(certifier, x, class_at(graph, x));
-      by_lines += d.method == "linear-bounds" ? 1 : 0;
+      by_lines += d.method.starts_with("linear-bounds") ? 1 : 0;
       EXPECT_GT(d.radius, 0);
       for (int t = 0; t < 200; ++t) {
         std::vector<double> step = random_point(rng, 8);
@@ -252,7 +252,7 @@ TEST(Certifier, LocalRadiiOfGraphsThatAreNoChain) {
       }
     }
   }
-  EXPECT_GT(by_lines, 24);
+  EXPECT_GT(by_lines, 40);  // of 48
 }
 
 // Products of two moving vectors, with a way around the functions before them.

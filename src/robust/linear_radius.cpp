@@ -44,7 +44,9 @@ class BallProof {
     return prove_parts(std::move(wholes_), *this, most, stop);
   }
 
-  [[nodiscard]] bool closed(const Part& part) const { return part.bound > enough_[at(part.target)]; }
+  [[nodiscard]] bool closed(const Part& part) const {
+    return part.bound > enough_[at(part.target)];
+  }
   bool hopeless(const Part& part) {
     rival_ = part.target;
     return false;

@@ -2,8 +2,7 @@
 // exact-local: upper and lower bound from a search over values before units, on a box or ball.
 //
 // Needs      a box, a ball or both; dense, convolutional or residual layers with functions of
-// single entries, small enough
-//            for dense matrices; the norms of exact-global.
+//            single entries, small enough for dense matrices; the norms of exact-global.
 // Gives      upper bound, proved, at any time; exact up to 1e-7 when the search ends and all units
 //            are linear between kinks (ReLU, Clip, HardSigmoid, maxima); not for the norms that
 //            exact-global excepts. Parts of the domain are
@@ -13,9 +12,8 @@
 //            per part. Twenty to thirty units of both signs take seconds; the time grows
 //            exponentially with their number. A quick try first for small networks, then three
 //            quarters of the time left, less where units are many.
-// Certifies  the tree of splits, multipliers of its leaves, weights that prove leaves empty, lines
-// for
-//            ends of ranges in deep networks of curves.
+// Certifies  the tree of splits, multipliers of its leaves, weights that prove leaves empty,
+//            lines for ends of ranges in deep networks of curves.
 // Theory     docs/theory/pieces.md, [local-17].
 #include "estimate/piece_run.h"
 #include "pieces/bounded_region.h"
