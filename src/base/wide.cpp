@@ -9,7 +9,7 @@ namespace lipscope {
 namespace {
 
 using Words = Wide::Words;
-using Long = unsigned __int128;
+__extension__ typedef unsigned __int128 Long;
 constexpr std::size_t kWords = 5, kFraction = 4;
 
 bool is_negative(const Words& x) { return (x[kWords - 1] >> 63) != 0; }

@@ -9,7 +9,7 @@ namespace lipscope {
 namespace {
 
 // Keeps every product below far away from overflow.
-constexpr Index kLargest = Index{1} << 30;
+constexpr Index kLargestSide = Index{1} << 30;
 
 std::vector<Index> read_window_list(const OnnxNode& node, std::string_view name, std::size_t length,
                                     Index smallest, Index fallback) {
@@ -19,7 +19,7 @@ std::vector<Index> read_window_list(const OnnxNode& node, std::string_view name,
     node.malformed(fmt::format("{} has {} entries, expected {}", name, given->size(), length));
   }
   for (const Index v : *given) {
-    if (v < smallest || v > kLargest) node.malformed(fmt::format("{} holds {}", name, v));
+    if (v < smallest || v > kLargestSide) node.malformed(fmt::format("{} holds {}", name, v));
   }
   return *given;
 }
@@ -69,7 +69,7 @@ Window read_window_attributes(const OnnxNode& node, std::size_t rank, std::vecto
     w.kernel = std::move(kernel);
     if (w.kernel.size() != rank) node.malformed("the kernel's rank differs from the input's");
     for (const Index k : w.kernel) {
-      if (k < 1 || k > kLargest) node.malformed(fmt::format("the kernel has a side of {}", k));
+      if (k < 1 || k > kLargestSide) node.malformed(fmt::format("the kernel has a side of {}", k));
     }
     const auto given = node.integers("kernel_shape");
     if (given && !given->empty() && *given != w.kernel) {
@@ -100,7 +100,7 @@ Window read_window(const OnnxNode& node, std::span<const Index> spatial_input,
   w.pad_begin.resize(rank);
   w.pad_end.resize(rank);
   for (std::size_t a = 0; a < rank; ++a) {
-    if (w.input[a] > kLargest) node.malformed("the input is too large");
+    if (w.input[a] > kLargestSide) node.malformed("the input is too large");
     place(node, w, a, auto_pad, ceil_mode);
   }
   return w;
