@@ -138,20 +138,24 @@ LocalNorm local_norm(const Graph& graph, std::span<const Tensor> given,
   DerivativeBoxes derivative(graph, boxes);
   if (const double work = derivative.work(out); !stopped && length > 0) {
     double proved = 0;
-    const auto prove = [&](const std::optional<DerivativeBoxes::Row>& row) {
+    std::string theorem = "attention-17";
+    const auto prove = [&](const std::optional<DerivativeBoxes::Row>& row, const char* by) {
       std::vector<Interval> parts;
       for (const Index r : rows)
         parts.push_back(row ? (*row)[static_cast<std::size_t>(r)] : kEntire);
-      proved = std::max(proved, div_down(length_down(parts), length));
+      const double found = div_down(length_down(parts), length);
+      if (!(found > proved)) return;
+      proved = found;
+      theorem = by;
     };
     const auto close = [&] { return proved >= seen * (1 - kClose); };
-    if (work <= effort.proof) prove(derivative.push(norm.direction, out));
+    if (work <= effort.proof) prove(derivative.push(norm.direction, out), "attention-17");
     if (!close() && work <= kCloseShare * effort.proof)
-      prove(NearPoint(graph, boxes).push(norm.direction, out));
+      prove(NearPoint(graph, boxes).push(norm.direction, out), "attention-20");
     if (!close() && work <= effort.wide)
-      prove(wide_push(graph, inputs, norm.direction, out, effort.should_stop));
+      prove(wide_push(graph, inputs, norm.direction, out, effort.should_stop), "attention-21");
     // Where intervals have grown too wide the plain value says more.
-    if (proved >= 0.5 * seen) norm.lower = Bound{proved, Guarantee::kProved, "attention-17"};
+    if (proved >= 0.5 * seen) norm.lower = Bound{proved, Guarantee::kProved, theorem};
   }
   if (const auto proved = box_norm_up(graph, boxes, wanted, effort);
       proved && *proved <= 2 * std::max(seen, kMinSubnormal)) {

@@ -26,8 +26,9 @@ struct LocalNormEffort {
 };
 
 // Of output 0, or of some of its entries (empty: all). Lanczos finds a direction; the lower bound
-// is proved by [attention-17] where that is affordable and real otherwise; the upper bound is
-// proved or real where the Jacobian can be formed, an estimate otherwise.
+// is proved by [attention-17], [attention-20] or [attention-21] where that is affordable and real
+// otherwise; the upper bound is proved or real where the Jacobian can be formed, an estimate
+// otherwise.
 [[nodiscard]] LocalNorm local_norm(const Graph& graph, std::span<const Tensor> inputs,
                                    const std::vector<Index>& rows, const LocalNormEffort& effort);
 
