@@ -10,6 +10,7 @@
 #include "ops/softmax.h"
 #include "passes/add_node.h"
 #include "passes/merge_affine.h"
+#include "passes/token_ids.h"
 
 namespace lipscope {
 namespace {
@@ -53,29 +54,10 @@ ValueId last_value(const Graph& graph, const Selection& selection) {
   return unseen || selection.logits ? squash->inputs[0] : last;
 }
 
-// Values that a floating input reaches without becoming an integer on the way.
-std::vector<bool> moved_continuously(const Graph& graph) {
-  std::vector<bool> moved(graph.values().size());
-  const auto floating = [&](ValueId id) { return is_floating(graph.value(id).type.type); };
-  for (const ValueId id : graph.inputs()) moved[id.index] = floating(id);
-  for (const Node& node : graph.nodes()) {
-    const bool any = std::ranges::any_of(node.inputs, [&](ValueId id) { return moved[id.index]; });
-    for (const ValueId id : node.outputs) moved[id.index] = any && floating(id);
-  }
-  return moved;
-}
-
-// The node whose output the function starts from; null: the graph's inputs. A model that takes
-// token ids, as integers or as floating numbers that are cast to integers, starts at their
-// embedding.
+// The node whose output the function starts from; null: the graph's inputs.
 const Node* first_node(const Graph& graph, const Selection& selection) {
   if (!selection.from.empty()) return &find_node(graph, selection.from, "--from");
-  if (moved_continuously(graph)[graph.outputs()[0].index]) return nullptr;
-  for (const Node& node : graph.nodes()) {
-    if (node.op->name() == "Gather" && is_floating(graph.value(node.outputs[0]).type.type))
-      return &node;
-  }
-  return nullptr;
+  return embedding_of_ids(graph, last_value(graph, selection));
 }
 
 // Any value of the type: a constant that stands for every one.
