@@ -99,6 +99,7 @@ Json certify_document(const Certified& found) {
   const double count = static_cast<double>(std::max<Index>(1, found.data.count));
   Json document{{"schema", "lipscope.certify/1"},
                 {"model", {{"file", found.model_file}, {"sha256", found.sha256}}},
+                {"output", found.output},
                 {"norm", found.norm.name()},
                 {"scope", found.flags.scope},
                 {"count", found.data.count},
@@ -117,6 +118,10 @@ Json certify_document(const Certified& found) {
   document["inference"] =
       found.flags.inference.empty() ? Json(nullptr) : Json(found.flags.inference);
   if (!found.flags.accumulate.empty()) document["accumulate"] = found.flags.accumulate;
+  if (!found.flags.inference.empty()) {
+    document["subnormals"] = found.flags.flush_to_zero ? "flushed" : "kept";
+    document["squash"] = found.squash.empty() ? Json(nullptr) : Json(found.squash);
+  }
   document["classes"] = class_json(found);
   document["margins"] = Json::array();
   for (Index i = 0; i < found.constants.classes; ++i) {

@@ -112,7 +112,7 @@ void DataFlags::declare(CLI::App& app) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("M,...");
-  app.add_option("--std", std, "then divide by this")
+  app.add_option("--std", std, "then divide by this; radii are in units of the result")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("S,...");

@@ -114,7 +114,7 @@ std::vector<ValueId> GraphBuilder::add(std::shared_ptr<const Op> op, std::vector
     if (all_constant) {
       Value made{std::move(output_name), out_types[i],
                  std::make_shared<const Tensor>(std::move(folded[i])), enclosures[i]};
-      if (made.enclosure) {
+      if (is_floating(made.type.type)) {
         std::vector<Value> from;
         for (const ValueId id : inputs) from.push_back(value(id));
         made.folded = std::make_shared<const Folded>(Folded{op, std::move(from), i});

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "linalg/operator_norm.h"
+#include "machine/batch_norm.h"
 #include "ops/box.h"
 #include "ops/dispatch.h"
 #include "ops/rows.h"
@@ -19,7 +20,7 @@ namespace {
 
 // y = (x - mean) * r * scale + bias with r = 1/sqrt(variance + epsilon), per channel.
 // Inputs: x, scale, bias, mean, variance.
-class BatchNormalizationOp final : public Op, public WideMap {
+class BatchNormalizationOp final : public Op, public WideMap, public MachineMap {
  public:
   BatchNormalizationOp(RowSplit split, double epsilon) : split_(split), epsilon_(epsilon) {}
   [[nodiscard]] double epsilon() const { return epsilon_; }
@@ -144,6 +145,12 @@ class BatchNormalizationOp final : public Op, public WideMap {
       for (Index i = begin; i < end; ++i) visit(i, i, scale.lo, scale.hi);
     });
     return true;
+  }
+
+  std::unique_ptr<const MachineStep> machine_step(const Machine& machine,
+                                                  std::size_t) const override {
+    return batch_norm_step(machine, static_cast<std::size_t>(split_.length),
+                           static_cast<std::size_t>(split_.inner), epsilon_);
   }
 
   // Of a moving x.

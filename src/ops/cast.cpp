@@ -9,8 +9,34 @@
 namespace lipscope {
 namespace {
 
+class CastStep final : public MachineStep {
+ public:
+  CastStep(const Machine& machine, ElementType to) : machine_(machine) {
+    formats_.push_back(machine.values());
+    if (to != ElementType::kFloat64) formats_.push_back(NumberFormat::of(to));
+  }
+
+  void run(std::span<const ComputedView> in, const ComputedView&,
+           std::span<double> error) const override {
+    for (std::size_t i = 0; i < error.size(); ++i) {
+      Computed x = in[0].at(i);
+      for (const NumberFormat& format : formats_) {
+        // The real number may have been rounded, or not, and so may the computed one.
+        const double once = add_up(mul_up(format.unit, x.size()), machine_.lost(format));
+        if (x.size() > 0) x.error = add_up(x.error, mul_up(2, once));
+        if (!(x.size() <= format.most)) x.error = kInf;
+      }
+      error[i] = x.error;
+    }
+  }
+
+ private:
+  Machine machine_;
+  std::vector<NumberFormat> formats_;
+};
+
 // Between floating types nothing is rounded: see Tensor::cast, whose meaning this has.
-class Cast final : public Op {
+class Cast final : public Op, public MachineMap {
  public:
   Cast(ElementType from, ElementType to) : from_(from), to_(to) {}
   std::string_view name() const override { return "Cast"; }
@@ -55,6 +81,12 @@ class Cast final : public Op {
     EntryGain gain(x);
     for (Index i = 0; i < x.size(); ++i) gain.follow(i, reach(x[i]));
     return Gain{gain.value(query.norms), is_floating(to_) ? "pointwise-2" : "pointwise-3"};
+  }
+  // Rounded to the type of the file and to the format of the machine, before or after.
+  std::unique_ptr<const MachineStep> machine_step(const Machine& machine,
+                                                  std::size_t) const override {
+    if (!is_floating(from_) || !is_floating(to_)) return nullptr;
+    return std::make_unique<CastStep>(machine, to_);
   }
   bool matrix(const MatrixQuery& query, const EntryVisitor& visit) const override {
     if (!is_floating(from_) || !is_floating(to_)) return false;

@@ -18,6 +18,7 @@
 #include "ops/bilinear_range.h"
 #include "ops/dispatch.h"
 #include "ops/kind.h"
+#include "ops/machine_map.h"
 #include "ops/padding.h"
 #include "ops/taps.h"
 #include "ops/wide_map.h"
@@ -131,7 +132,7 @@ class IndexMap {
 };
 
 // One input, one or several outputs.
-class IndexMapOp final : public Op, public WideMap {
+class IndexMapOp final : public Op, public WideMap, public MachineMap {
  public:
   struct Output {
     ValueType type;
@@ -153,6 +154,9 @@ class IndexMapOp final : public Op, public WideMap {
   std::optional<Gain> gain(const GainQuery& query) const override;
   bool matrix(const MatrixQuery& query, const EntryVisitor& visit) const override;
   bool push_wide(std::span<const WideTensor* const> in, std::span<WideTensor> out) const override;
+  // Copies and averages; null for other weights. Borrows the operator.
+  std::unique_ptr<const MachineStep> machine_step(const Machine& machine,
+                                                  std::size_t output) const override;
 
  private:
   std::string name_;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "linalg/operator_norm.h"
+#include "machine/entry_sum.h"
 #include "ops/box.h"
 #include "ops/index_map.h"
 #include "ops/linear_gain.h"
@@ -191,6 +192,30 @@ std::optional<Gain> IndexMapOp::gain(const GainQuery& query) const {
   const std::string_view theorem = output.map.has_weights() ? "linear-4" : "linear-3";
   if (is_point(query.in[0])) return Gain{0, theorem};
   return Gain{output.map.norm_up(query.norms), theorem};
+}
+
+std::unique_ptr<const MachineStep> IndexMapOp::machine_step(const Machine& machine,
+                                                            std::size_t output) const {
+  const IndexMap& map = outputs_[output].map;
+  if (!is_floating(outputs_[output].type.type)) return nullptr;
+  if (!map.has_weights()) {
+    return copy_step(
+        machine,
+        [&map](const CopyVisitor& visit) {
+          map.for_each_entry([&](Index row, Index col, double) { visit(row, 0, col); });
+        },
+        map.fill().real);
+  }
+  if (!map.is_average()) return nullptr;
+  const auto size = static_cast<std::size_t>(map.rows());
+  EntrySum sum{.rows = std::vector<std::vector<EntrySum::Entry>>(size),
+               .counts = std::vector<double>(size, 1)};
+  map.for_each_entry([&](Index row, Index col, double weight) {
+    const auto i = static_cast<std::size_t>(row);
+    sum.rows[i].push_back({0, static_cast<std::uint32_t>(col)});
+    sum.counts[i] = std::round(1 / weight);  // a whole number, whose reciprocal was rounded
+  });
+  return entry_sum_step(machine, std::move(sum));
 }
 
 }  // namespace lipscope

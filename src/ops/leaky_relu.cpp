@@ -19,6 +19,11 @@ struct LeakyRelu {
   Interval slopes(const Interval& x) const {
     return hull_if(x.lo <= 0, point(alpha), x.hi >= 0, point(1));
   }
+  Computed computed(const Machine& machine, const Computed& x) const {
+    return Machine::branch(
+        x, 0, [&](const Computed& below) { return machine.mul(machine.stored(alpha), below); },
+        [](const Computed& from) { return from; });
+  }
 };
 
 }  // namespace
