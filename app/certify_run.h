@@ -34,6 +34,7 @@ struct Certified {
   std::string model_file, sha256;
   Norm norm = Norm(2);
   std::string dropped;  // final operator that was left out
+  Conventions conventions;
   LabelledData data;
   PairConstants constants;
   std::vector<Decision> decisions;

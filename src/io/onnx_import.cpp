@@ -115,7 +115,7 @@ class Import {
     if (const auto unread = view.unread(); !unread.empty()) {
       throw Error(ErrorCode::kUnsupported,
                   fmt::format("operator {}: attribute '{}' is not supported in opset {}", node.op,
-                              unread.front(), parts_.opset));
+                              unread.front(), node.opset));
     }
     std::vector<ValueId> made;
     if (imported.constant) {
@@ -153,7 +153,7 @@ class Import {
     }
     std::vector<bool> outputs;
     for (const std::string& name : node.outputs) outputs.push_back(!name.empty());
-    OnnxNode view(node.op, parts_.opset, node.attributes, std::move(inputs), std::move(outputs));
+    OnnxNode view(node.op, node.opset, node.attributes, std::move(inputs), std::move(outputs));
     view.ignore({"consumed_inputs"});  // memory hints of opset 1
     return view;
   }

@@ -198,9 +198,12 @@ class BatchNormalizationOp final : public Op, public WideMap {
 Imported import_batch_normalization(const OnnxNode& node) {
   require_real(node);
   node.ignore({"momentum", "consumed_inputs"});
-  if (node.integer("training_mode", 0) != 0) node.unsupported("training_mode = 1");
-  if (node.opset() < 7 && node.integer("is_test", 0) == 0 && node.wants_output(1)) {
-    node.unsupported("is_test = 0: statistics of the batch");
+  const bool trains = node.opset() < 7    ? node.integer("is_test", 0) == 0
+                      : node.opset() < 14 ? false
+                                          : node.integer("training_mode", 0) != 0;
+  if (trains) {
+    node.unsupported(
+        "training mode takes the statistics of the batch; export the model for inference");
   }
   for (Index k = 1; k < node.num_outputs(); ++k) {
     if (node.wants_output(k)) node.unsupported("outputs of training");
@@ -219,7 +222,7 @@ Imported import_batch_normalization(const OnnxNode& node) {
                                  to_string(node.input(k).shape), split.length));
     }
   }
-  auto op = std::make_shared<BatchNormalizationOp>(split, node.real("epsilon", 1e-5));
+  auto op = std::make_shared<BatchNormalizationOp>(split, node.real("epsilon"));
   return {op, {0, 1, 2, 3, 4}};
 }
 

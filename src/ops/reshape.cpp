@@ -22,7 +22,7 @@ bool drops_entries(const OnnxNode& node) {
     const bool training = node.has_input(2) && node.constant(2).at(0) != 0;
     return training && (!node.has_input(1) || node.constant(1).at(0) != 0);
   }
-  const double ratio = node.real("ratio", 0.5);
+  const double ratio = node.real("ratio");
   return node.opset() < 7 && node.integer("is_test", 0) == 0 && ratio != 0;
 }
 
