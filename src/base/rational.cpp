@@ -12,57 +12,57 @@
 namespace lipscope {
 namespace {
 
-using Long = Rational::Long;
+using Int128 = Rational::Int128;
 
 [[noreturn]] void too_long() {
   throw Error(ErrorCode::kUnsupported, "numbers with too many digits for exact fractions");
 }
 
-Long times(Long a, Long b) {
-  Long product = 0;
+Int128 times(Int128 a, Int128 b) {
+  Int128 product = 0;
   if (__builtin_mul_overflow(a, b, &product)) too_long();
   return product;
 }
-Long plus(Long a, Long b) {
-  Long sum = 0;
+Int128 plus(Int128 a, Int128 b) {
+  Int128 sum = 0;
   if (__builtin_add_overflow(a, b, &sum)) too_long();
   return sum;
 }
-Long negated(Long a) {
-  Long result = 0;
-  if (__builtin_sub_overflow(Long{0}, a, &result)) too_long();
+Int128 negated(Int128 a) {
+  Int128 result = 0;
+  if (__builtin_sub_overflow(Int128{0}, a, &result)) too_long();
   return result;
 }
 
 // Of non-negative numbers.
-Long common_divisor(Long a, Long b) {
-  constexpr Long kShort = std::numeric_limits<std::int64_t>::max();
+Int128 common_divisor(Int128 a, Int128 b) {
+  constexpr Int128 kShort = std::numeric_limits<std::int64_t>::max();
   while (b != 0) {
     if (a <= kShort && b <= kShort)
       return std::gcd(static_cast<std::int64_t>(a), static_cast<std::int64_t>(b));
-    const Long rest = a % b;
+    const Int128 rest = a % b;
     a = b;
     b = rest;
   }
   return a;
 }
 
-Interval doubles_around(Long n) {
+Interval doubles_around(Int128 n) {
   const auto near = static_cast<double>(n);
-  const auto back = static_cast<Long>(near);  // below 2^127 but for the largest n
+  const auto back = static_cast<Int128>(near);  // below 2^127 but for the largest n
   if (std::fabs(near) >= 0x1p126) return {next_down(near), next_up(near)};
   return {back > n ? next_down(near) : near, back < n ? next_up(near) : near};
 }
 
 }  // namespace
 
-Rational::Rational(Long over, Long under) : over_(over), under_(under) {
+Rational::Rational(Int128 over, Int128 under) : over_(over), under_(under) {
   LIPSCOPE_CHECK(under != 0);
   if (under_ < 0) {
     over_ = negated(over_);
     under_ = negated(under_);
   }
-  const Long shared = common_divisor(over_ < 0 ? negated(over_) : over_, under_);
+  const Int128 shared = common_divisor(over_ < 0 ? negated(over_) : over_, under_);
   over_ /= shared;
   under_ /= shared;
 }
@@ -78,12 +78,12 @@ Rational::Rational(double x) {
     ++exponent;
   }
   if (exponent > 126 || exponent < -126) too_long();
-  over_ = exponent > 0 ? times(digits, Long{1} << exponent) : Long{digits};
-  if (exponent < 0) under_ = Long{1} << -exponent;
+  over_ = exponent > 0 ? times(digits, Int128{1} << exponent) : Int128{digits};
+  if (exponent < 0) under_ = Int128{1} << -exponent;
 }
 
 std::int64_t Rational::floor() const {
-  Long quotient = over_ / under_;
+  Int128 quotient = over_ / under_;
   if (over_ % under_ < 0) --quotient;
   if (quotient > std::numeric_limits<std::int64_t>::max() ||
       quotient < std::numeric_limits<std::int64_t>::min())
@@ -100,8 +100,8 @@ Rational Rational::operator-() const {
 }
 
 Rational Rational::operator+(const Rational& y) const {
-  const Long shared = common_divisor(under_, y.under_);
-  const Long own = y.under_ / shared;
+  const Int128 shared = common_divisor(under_, y.under_);
+  const Int128 own = y.under_ / shared;
   return {plus(times(over_, own), times(y.over_, under_ / shared)), times(under_, own)};
 }
 
@@ -119,7 +119,7 @@ Rational Rational::operator/(const Rational& y) const {
 }
 
 std::strong_ordering Rational::operator<=>(const Rational& y) const {
-  return (*this - y).over_ <=> Long{0};
+  return (*this - y).over_ <=> Int128{0};
 }
 
 }  // namespace lipscope

@@ -17,7 +17,7 @@ namespace lipscope {
 
 class Rational {
  public:
-  __extension__ typedef __int128 Long;
+  __extension__ typedef __int128 Int128;
 
   Rational(std::int64_t n = 0) : over_(n) {}  // NOLINT: as natural as an integer
   Rational(int n) : over_(n) {}               // NOLINT
@@ -40,9 +40,9 @@ class Rational {
   [[nodiscard]] bool operator==(const Rational&) const = default;
 
  private:
-  Rational(Long over, Long under);  // brings it to lowest terms
+  Rational(Int128 over, Int128 under);  // brings it to lowest terms
 
-  Long over_ = 0, under_ = 1;  // in lowest terms, under_ > 0
+  Int128 over_ = 0, under_ = 1;  // in lowest terms, under_ > 0
 };
 
 [[nodiscard]] inline Rational abs(const Rational& x) { return x < 0 ? -x : x; }

@@ -37,8 +37,8 @@ struct OnnxModel::Parts {
 [[nodiscard]] std::vector<FileNode> read_nodes(const std::vector<PlainNode>& plain,
                                                const std::string& folder);
 
-// Why a node cannot be imported whatever its inputs; empty when it may be.
-[[nodiscard]] std::string refusal(const FileNode& node);
+// Why a node cannot be imported whatever the inputs of the model; empty when it may be.
+[[nodiscard]] std::string refusal(const OnnxModel::Parts& parts, const FileNode& node);
 
 [[nodiscard]] Graph import_graph(const OnnxModel::Parts& parts, const GraphOptions& options);
 [[nodiscard]] std::vector<NodeSurvey> survey_nodes(const OnnxModel::Parts& parts,

@@ -180,7 +180,7 @@ Graph OnnxModel::graph(const GraphOptions& options) const {
 
 void OnnxModel::require_supported() const {
   for (const FileNode& node : parts_->nodes) {
-    if (const std::string reason = refusal(node); !reason.empty()) {
+    if (const std::string reason = refusal(*parts_, node); !reason.empty()) {
       throw Error(ErrorCode::kUnsupported,
                   fmt::format("{}: {}", parts_->name,
                               one_line(fmt::format("node '{}': {}", node.name, reason))));

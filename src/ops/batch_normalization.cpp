@@ -11,6 +11,7 @@
 #include "ops/box.h"
 #include "ops/dispatch.h"
 #include "ops/rows.h"
+#include "ops/training.h"
 #include "ops/unary.h"
 #include "ops/wide_map.h"
 
@@ -198,16 +199,7 @@ class BatchNormalizationOp final : public Op, public WideMap {
 Imported import_batch_normalization(const OnnxNode& node) {
   require_real(node);
   node.ignore({"momentum", "consumed_inputs"});
-  const bool trains = node.opset() < 7    ? node.integer("is_test", 0) == 0
-                      : node.opset() < 14 ? false
-                                          : node.integer("training_mode", 0) != 0;
-  if (trains) {
-    node.unsupported(
-        "training mode takes the statistics of the batch; export the model for inference");
-  }
-  for (Index k = 1; k < node.num_outputs(); ++k) {
-    if (node.wants_output(k)) node.unsupported("outputs of training");
-  }
+  if (const std::string why = training_obstacle(node); !why.empty()) node.unsupported(why);
   const Shape& x = node.input(0).shape;
   if (x.empty()) node.malformed("data of shape " + to_string(x));
   // A vector is a batch of single entries.

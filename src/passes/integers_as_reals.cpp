@@ -193,9 +193,11 @@ std::string integer_obstacle(const Graph& graph) {
     const bool computed = reached(graph, made, everywhere)[end.index];
     if (!computed && moved) continue;
     return fmt::format(
-        "input '{}' takes whole numbers that are not cast to real ones at once: there is no "
-        "function of real numbers to bound; --from NODE starts behind them{}",
-        graph.value(id).name, moved ? ", --wrt INPUT holds them" : "");
+        "input '{}' takes {} values that are not cast to real numbers at once: there is no "
+        "function "
+        "of real numbers to bound; --from NODE starts behind them{}",
+        graph.value(id).name, to_string(graph.value(id).type.type),
+        moved ? ", --wrt INPUT holds them" : "");
   }
   return {};
 }
