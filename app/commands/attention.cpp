@@ -13,10 +13,13 @@
 #include "base/rounding.h"
 #include "bound_json.h"
 #include "command.h"
+#include "conventions.h"
 #include "interrupt.h"
 #include "lipscope/error.h"
 #include "lipscope/samples.h"
+#include "lipscope/select.h"
 #include "model_flags.h"
+#include "passes/integers_as_reals.h"
 #include "terminal.h"
 
 namespace lipscope {
@@ -37,6 +40,7 @@ struct AttentionAnswer {
   std::string file, sha256;
   AttentionQuestion question;
   AttentionReport report;
+  Conventions conventions;
   Index sample = 0;
   Outcome outcome = Outcome::kFinished;
   double seconds = 0;
@@ -103,11 +107,17 @@ AttentionAnswer answer_attention(const AttentionFlags& flags, const Common& comm
   result.question = read_attention_question(flags, common);
   Samples samples = match_samples(model, read_arrays(flags.input), parse_scale(flags.scale));
   for (const auto& [name, size] : flags.model.options().dims) samples.options.dims[name] = size;
-  const Graph graph = model.graph(samples.options);
+  RealFunction real = real_function(model.graph(samples.options));
+  const Graph& graph = real.graph;
+  result.conventions = real.conventions;
+  require_unscaled(result.conventions, parse_scale(flags.scale));
   result.report = about_file(flags.input, [&] {
     const auto inputs = one_sample(samples, graph, flags.sample, flags.input);
     return study_attention(graph, inputs, result.question, flags.model.path, should_stop);
   });
+  if (const std::string obstacle = integer_obstacle(graph);
+      result.report.from.empty() && !obstacle.empty())
+    throw Error(ErrorCode::kUnsupported, fmt::format("{}: {}", model.name(), obstacle));
   if (!result.report.complete)
     result.outcome = stop.stop_requested() ? Outcome::kInterrupted : Outcome::kTimeLimit;
   result.seconds = used();
@@ -184,6 +194,7 @@ Json attention_document(const AttentionAnswer& result) {
                 {"model", std::move(model)},
                 {"outcome", to_string(result.outcome)},
                 {"seconds", result.seconds}};
+  add_conventions(result.conventions, document);
   document["radius"] = question.radius ? Json(*question.radius) : Json(nullptr);
   document["ball_norm"] = question.ball == TokenNorm::kFrobenius ? "2" : "token-max";
   return document;
@@ -203,7 +214,7 @@ std::string attention_text(const AttentionAnswer& result) {
   std::string text = fmt::format("{}  {} attention block{}", result.file, report.blocks.size(),
                                  report.blocks.size() == 1 ? "" : "s");
   if (!report.from.empty()) text += fmt::format(", from the output of {}", report.from);
-  text += "\n";
+  text += "\n" + conventions_text(result.conventions);
   if (question.radius) {
     text += fmt::format(
         "lower, upper: l2 -> l2 at the input; ball: radius {} in {}\n", *question.radius,

@@ -57,8 +57,8 @@ Imported import_clip(const OnnxNode& node) {
             .integer_upper = largest_integer(type)};
   if (node.opset() < 11) {
     require_real(node);
-    clip.lower = node.real("min", clip.lower);
-    clip.upper = node.real("max", clip.upper);
+    clip.lower = node.optional_real("min").value_or(clip.lower);
+    clip.upper = node.optional_real("max").value_or(clip.upper);
   } else {
     const Tensor* lower = bound_at(node, 1);
     const Tensor* upper = bound_at(node, 2);

@@ -103,7 +103,7 @@ class Concat final : public Op, public WideMap, public MachineMap {
     const bool moving = std::ranges::any_of(in, [](const WideTensor* x) { return x->moves(); });
     out[0].resize(static_cast<std::size_t>(element_count(type_.shape)), moving);
     for (std::size_t k = 0; k < slices_.size(); ++k) {
-      slices_[k].for_each_entry([&](Index from, Index to, double) {
+      slices_[k].for_each_entry([&](Index from, Index to, const Interval&) {
         out[0].set(static_cast<std::size_t>(to), in[k]->at(static_cast<std::size_t>(from)));
       });
     }
