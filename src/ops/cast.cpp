@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "graph/exact_map.h"
 #include "ops/element_code.h"
 #include "ops/entry_bounds.h"
 #include "ops/integers.h"
@@ -10,10 +11,11 @@ namespace lipscope {
 namespace {
 
 // Between floating types nothing is rounded: see Tensor::cast, whose meaning this has.
-class Cast final : public Op {
+class Cast final : public Op, public ExactMap {
  public:
   Cast(ElementType from, ElementType to) : from_(from), to_(to) {}
   std::string_view name() const override { return "Cast"; }
+  bool decides_exactly() const override { return true; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override {
     return {{to_, in[0].shape}};
   }
@@ -50,6 +52,11 @@ class Cast final : public Op {
     for (Index i = 0; i < x.size(); ++i) out.set(i, enclose(x[i]));
     return std::vector<Box>{std::move(out).finish()};
   }
+  bool push_exact(std::span<const ExactTensor* const> in,
+                  std::span<ExactTensor> out) const override {
+    for (const RationalInterval& x : *in[0]) out[0].push_back(converted(x));
+    return true;
+  }
   std::optional<Gain> gain(const GainQuery& query) const override {
     const BoxEntries x(query.in[0]);
     EntryGain gain(x);
@@ -63,6 +70,16 @@ class Cast final : public Op {
   }
 
  private:
+  // Integers that do not fit wrap around later.
+  RationalInterval converted(const RationalInterval& x) const {
+    if (is_floating(to_) || !x.known()) return x;
+    if (to_ != ElementType::kBool)
+      return never_falling(x, [](const Rational& e) { return Rational(trunc(e)); });
+    const bool positive = x.lower().sign() > 0, negative = x.upper().sign() < 0;
+    if (x.is(Rational()) || positive || negative)
+      return RationalInterval(x.is(Rational()) ? 0.0 : 1.0);
+    return RationalInterval(Interval{0, 1});
+  }
   Interval enclose(const Interval& x) const {
     if (is_floating(to_)) return x;
     if (to_ == ElementType::kBool) {

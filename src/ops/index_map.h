@@ -15,6 +15,7 @@
 #include <variant>
 #include <vector>
 
+#include "graph/exact_map.h"
 #include "ops/bilinear_range.h"
 #include "ops/dispatch.h"
 #include "ops/kind.h"
@@ -131,7 +132,7 @@ class IndexMap {
 };
 
 // One input, one or several outputs.
-class IndexMapOp final : public Op, public WideMap {
+class IndexMapOp final : public Op, public WideMap, public ExactMap {
  public:
   struct Output {
     ValueType type;
@@ -153,6 +154,9 @@ class IndexMapOp final : public Op, public WideMap {
   std::optional<Gain> gain(const GainQuery& query) const override;
   bool matrix(const MatrixQuery& query, const EntryVisitor& visit) const override;
   bool push_wide(std::span<const WideTensor* const> in, std::span<WideTensor> out) const override;
+  // Of copies and averages.
+  bool push_exact(std::span<const ExactTensor* const> in,
+                  std::span<ExactTensor> out) const override;
 
  private:
   std::string name_;

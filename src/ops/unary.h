@@ -13,7 +13,8 @@
 // has `Index integer(ElementType type, Index x) const` as well. `range` and `slopes` are about real
 // arithmetic, rounded outward, and may be absent; their x may be unbounded, and they give NaN where
 // the function has no value on x. `WideDual wide(const WideDual& x) const`, if there, is the
-// function in wide numbers.
+// function in wide numbers, `RationalInterval exact(const RationalInterval& x) const` in rational
+// ones.
 #pragma once
 
 #include <cmath>
@@ -22,6 +23,7 @@
 #include <string_view>
 #include <vector>
 
+#include "graph/exact_map.h"
 #include "linalg/operator_norm.h"
 #include "ops/dispatch.h"
 #include "ops/elementwise.h"
@@ -57,7 +59,7 @@ void over_entries(Index count, const ConstView& x, Body&& body) {
 }
 
 template <class F>
-class UnaryOp final : public Elementwise, public WideMap {
+class UnaryOp final : public Elementwise, public WideMap, public ExactMap {
  public:
   // `real`: whether the entries are floating; integers have no ranges and gains.
   explicit UnaryOp(F function, bool real = true) : f_(function), real_(real) {}
@@ -86,6 +88,17 @@ class UnaryOp final : public Elementwise, public WideMap {
       out[0].resize(in[0]->value.size(), in[0]->moves());
       for_each_wide(in[0]->value.size(),
                     [&](std::size_t i) { out[0].set(i, f_.wide(in[0]->at(i))); });
+      return true;
+    } else {
+      return false;
+    }
+  }
+
+  bool push_exact([[maybe_unused]] std::span<const ExactTensor* const> in,
+                  [[maybe_unused]] std::span<ExactTensor> out) const override {
+    if constexpr (requires(const F& f, const RationalInterval& x) { f.exact(x); }) {
+      if (!real_) return false;
+      for (const RationalInterval& x : *in[0]) out[0].push_back(f_.exact(x));
       return true;
     } else {
       return false;

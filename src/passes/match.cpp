@@ -20,11 +20,10 @@ const Node* Matcher::made_by(ValueId id, std::string_view op) const {
 
 namespace {
 
-std::optional<double> exact_scalar(const Value& value) {
-  const auto& constant = value.constant;
-  if (!constant || constant->size() == 0 || !is_floating(constant->type()) || value.enclosure)
-    return std::nullopt;
-  const auto entries = constant->doubles();
+std::optional<double> exact_scalar(const Constant* constant) {
+  const Tensor* exact = constant != nullptr ? constant->exact() : nullptr;
+  if (exact == nullptr || exact->size() == 0 || !is_floating(exact->type())) return std::nullopt;
+  const auto entries = exact->doubles();
   const bool uniform =
       std::all_of(entries.begin(), entries.end(), [&](double e) { return e == entries[0]; });
   if (!uniform) return std::nullopt;
@@ -33,11 +32,15 @@ std::optional<double> exact_scalar(const Value& value) {
 
 }  // namespace
 
-std::optional<double> Matcher::scalar(ValueId id) const { return exact_scalar(graph_.value(id)); }
+std::optional<double> Matcher::scalar(ValueId id) const {
+  return exact_scalar(graph_.value(id).constant.get());
+}
 
 bool Matcher::is_root_of(ValueId id, double square) const {
-  const auto& folded = graph_.value(id).folded;
-  return folded && folded->op->name() == "Sqrt" && exact_scalar(folded->inputs[0]) == square;
+  const auto& constant = graph_.value(id).constant;
+  const Folded* folded = constant ? constant->folded() : nullptr;
+  return folded != nullptr && folded->op->name() == "Sqrt" &&
+         exact_scalar(folded->inputs[0].get()) == square;
 }
 
 std::optional<std::pair<ValueId, double>> Matcher::with_scalar(const Node& node) const {

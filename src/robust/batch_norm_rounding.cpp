@@ -21,7 +21,7 @@ BatchNormRounding::BatchNormRounding(const Graph& graph, const Node& node,
 BatchNormRounding::Channel BatchNormRounding::channel(const Graph& graph, const Node& node,
                                                       std::size_t c) const {
   const auto parameter = [&](std::size_t k) -> Interval {
-    const Box box = constant_box(graph.value(node.inputs[k]));
+    const Box box = graph.value(node.inputs[k]).constant->box();
     return {box.lower.doubles()[c], box.upper.doubles()[c]};
   };
   const Interval scale = parameter(1), bias = parameter(2), mean = parameter(3);

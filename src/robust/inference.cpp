@@ -146,8 +146,7 @@ void InferenceError::add_step(const Node& node) {
   for (const ValueId id : node.inputs) {
     const Value& value = graph_.value(id);
     if (value.constant) {
-      boxes.push_back(is_floating(value.type.type) ? constant_box(value)
-                                                   : Box{*value.constant, *value.constant});
+      boxes.push_back(value.constant->box());
     } else {
       const Tensor zero = Tensor::zeros(ElementType::kFloat64, value.type.shape);
       boxes.push_back({zero, zero});
