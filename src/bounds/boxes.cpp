@@ -56,9 +56,7 @@ ValueBoxes::ValueBoxes(const Graph& graph, std::span<const Box> inputs)
     : graph_(graph), boxes_(graph.values().size()), maker_(graph.values().size()) {
   for (std::size_t v = 0; v < boxes_.size(); ++v) {
     const Value& value = graph.values()[v];
-    if (!value.constant) continue;
-    boxes_[v] =
-        is_floating(value.type.type) ? constant_box(value) : Box{*value.constant, *value.constant};
+    if (value.constant) boxes_[v] = value.constant->box();
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) boxes_[graph.inputs()[i].index] = inputs[i];
   for (std::size_t n = 0; n < graph.nodes().size(); ++n) {

@@ -264,9 +264,7 @@ class Checker {
     Boxes boxes(graph_.values().size());
     for (std::size_t v = 0; v < boxes.size(); ++v) {
       const Value& value = graph_.values()[v];
-      if (!value.constant) continue;
-      boxes[v] = is_floating(value.type.type) ? constant_box(value)
-                                              : Box{*value.constant, *value.constant};
+      if (value.constant) boxes[v] = value.constant->box();
     }
     for (std::size_t i = 0; i < inputs.size(); ++i) boxes[graph_.inputs()[i].index] = inputs[i];
     for (const Node& node : graph_.nodes()) {
