@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -41,7 +42,9 @@ Tensor read_logits(const SoftmaxFlags& flags) {
   const double scale = parse_scale(flags.scale);
   Tensor logits = read_array(flags.file).cast(ElementType::kFloat64);
   if (scale != 1) {
-    for (double& x : logits.doubles()) x *= scale;
+    for (double& x : logits.doubles()) {
+      if (x != -std::numeric_limits<double>::infinity()) x *= scale;  // a masked entry stays masked
+    }
   }
   return logits;
 }
@@ -187,7 +190,9 @@ Action declare_softmax(CLI::App& app, const Common& common) {
   auto flags = std::make_shared<SoftmaxFlags>();
   app.add_option("FILE", flags->file, "rows of logits; file.npz:key for one array of several")
       ->required();
-  app.add_option("--lambda", flags->lambda, "inverse temperature")->capture_default_str();
+  app.add_option("--lambda", flags->lambda,
+                 "inverse temperature, of either sign; entries -inf are masked whatever it is")
+      ->capture_default_str();
   app.add_option("--norm", flags->norms, "P or P:Q; may be repeated (default 2)")
       ->allow_extra_args(false)
       ->type_name("P[:Q]");

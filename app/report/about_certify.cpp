@@ -227,9 +227,10 @@ Report report_on_certify(const Json& document) {
   }
   const std::string inference = text_of(document, "inference");
   const std::string sums = text_of(document, "accumulate");
-  report.facts.push_back({"arithmetic", inference.empty() ? "real numbers"
-                                        : sums.empty()    ? inference
-                                                          : inference + ", sums in " + sums});
+  std::string arithmetic = inference.empty() ? "real numbers" : inference;
+  if (!sums.empty()) arithmetic += ", sums in " + sums;
+  if (text_of(document, "subnormals") == "flushed") arithmetic += ", subnormal numbers flushed";
+  report.facts.push_back({"arithmetic", arithmetic});
   if (const std::string dropped = text_of(document, "dropped"); !dropped.empty())
     report.facts.push_back({"left out", "final " + dropped});
   std::string note;

@@ -102,7 +102,10 @@ class ResultForms {
          {"dropped", nullable_text_},
          {"inference", nullable_text_},
          {"accumulate", text_form},
-         {"flush_to_zero", flag_form},
+         {"subnormals", word_of({"flushed", "kept"})},
+         {"squash", nullable_text_},
+         {"integers_as_reals", texts_},
+         {"casts_as_identity", texts_},
          {"classes", list_of(by_class)},
          {"margins", list_of(object_of({{"margin", margin_}}, {{"upper", nullable_bound_}}))},
          {"images", images_form},
@@ -197,7 +200,9 @@ class ResultForms {
                       {"outcome", outcome_},
                       {"seconds", distance_form},
                       {"radius", or_null(distance_form)},
-                      {"ball_norm", text_form}});
+                      {"ball_norm", text_form},
+                      {"integers_as_reals", texts_},
+                      {"casts_as_identity", texts_}});
   }
 
   [[nodiscard]] Form inspect_form() const {
@@ -284,7 +289,8 @@ class ResultForms {
        {"logits", flag_form},
        {"dims", table_of_form(count_form)},
        {"shapes", table_of_form(list_of(whole_form))},
-       {"integers_as_reals", texts_}});
+       {"integers_as_reals", texts_},
+       {"casts_as_identity", texts_}});
 
   const Form model_ = object_of({}, {{"file", text_form},
                                      {"sha256", text_form},

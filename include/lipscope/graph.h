@@ -98,7 +98,8 @@ struct Pass {
 
 // Copies `graph` node by node. `rewrite` sees each node and may return the outputs of a replacement
 // it has added to the builder; an empty vector copies the node as it is. `mapped` gives the copy of
-// any earlier value.
+// any earlier value. A replacement has to have the types and shapes of the node's outputs; one that
+// has not is dropped and the node copied.
 using MappedValue = std::function<ValueId(ValueId)>;
 using NodeRewrite =
     std::function<std::vector<ValueId>(const Node&, const MappedValue& mapped, GraphBuilder&)>;

@@ -7,6 +7,7 @@
 #include "base/interval.h"
 #include "ops/elementwise.h"
 #include "ops/multilinear.h"
+#include "passes/token_ids.h"
 
 namespace lipscope {
 namespace {
@@ -35,12 +36,8 @@ std::vector<bool> moving_values(const Graph& graph) {
   spread(graph, moves);
   if (graph.outputs().empty() || moves[graph.outputs()[0].index]) return moves;
   moves.assign(moves.size(), false);
-  for (const Node& node : graph.nodes()) {
-    const ValueId out = node.outputs[0];
-    if (node.op->name() != "Gather" || !is_floating(graph.value(out).type.type)) continue;
-    moves[out.index] = true;
-    break;
-  }
+  if (const Node* embedding = embedding_of_ids(graph, graph.outputs()[0]))
+    moves[embedding->outputs[0].index] = true;
   spread(graph, moves);
   return moves;
 }

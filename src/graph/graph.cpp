@@ -114,7 +114,7 @@ std::vector<ValueId> GraphBuilder::add(std::shared_ptr<const Op> op, std::vector
     if (all_constant) {
       Value made{std::move(output_name), out_types[i],
                  std::make_shared<const Tensor>(std::move(folded[i])), enclosures[i]};
-      if (made.enclosure) {
+      if (is_floating(made.type.type)) {
         std::vector<Value> from;
         for (const ValueId id : inputs) from.push_back(value(id));
         made.folded = std::make_shared<const Folded>(Folded{op, std::move(from), i});
@@ -186,14 +186,16 @@ Graph rewrite_nodes(const Graph& graph, const NodeRewrite& rewrite) {
   const MappedValue mapped = [&](ValueId id) { return map[id.index]; };
   for (const Node& node : graph.nodes()) {
     std::vector<ValueId> outputs = rewrite(node, mapped, builder);
-    if (outputs.empty()) {
+    const bool fits = std::ranges::equal(outputs, node.outputs, [&](ValueId made, ValueId old) {
+      return builder.value(made).type == graph.value(old).type;
+    });
+    if (!fits) {
       std::vector<ValueId> inputs;
       for (const ValueId id : node.inputs) inputs.push_back(map[id.index]);
       std::vector<std::string> names;
       for (const ValueId id : node.outputs) names.push_back(graph.value(id).name);
       outputs = builder.add(node.op, inputs, node.name, names);
     }
-    LIPSCOPE_CHECK(outputs.size() == node.outputs.size());
     for (std::size_t i = 0; i < outputs.size(); ++i) map[node.outputs[i].index] = outputs[i];
   }
   std::vector<ValueId> outputs;

@@ -7,6 +7,9 @@ namespace {
 struct Add {
   static constexpr std::string_view kName = "Add";
   static constexpr bool kField = true;
+  Computed computed(const Machine& machine, const Computed& a, const Computed& b) const {
+    return machine.add(a, b);
+  }
   template <class T>
   T value(T a, T b) const {
     return a + b;
@@ -24,6 +27,9 @@ struct Add {
 struct Sub {
   static constexpr std::string_view kName = "Sub";
   static constexpr bool kField = true;
+  Computed computed(const Machine& machine, const Computed& a, const Computed& b) const {
+    return machine.sub(a, b);
+  }
   template <class T>
   T value(T a, T b) const {
     return a - b;
@@ -54,6 +60,9 @@ ValueId add_product_adjoint(GraphBuilder& builder, const ValueType& to, ValueId 
 struct Mul {
   static constexpr std::string_view kName = "Mul";
   static constexpr bool kField = true;
+  Computed computed(const Machine& machine, const Computed& a, const Computed& b) const {
+    return machine.mul(a, b);
+  }
   template <class T>
   T value(T a, T b) const {
     return a * b;
@@ -76,6 +85,9 @@ struct Mul {
 struct Div {
   static constexpr std::string_view kName = "Div";
   static constexpr bool kField = true;
+  Computed computed(const Machine& machine, const Computed& a, const Computed& b) const {
+    return machine.div(a, b);
+  }
   template <class T>
   T value(T a, T b) const {
     return a / b;

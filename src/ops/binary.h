@@ -17,7 +17,8 @@
 // has the element type of a. A function linear in a also has Interval weight_a(Interval b), its
 // factor; the same for b. PairPlane plane(a, b), if there, bounds it by affine functions. Operands
 // of different types are allowed where F has a member kMixed; integers are then read as reals. One
-// with a member kField takes any numbers that can be added, multiplied and divided.
+// with a member kField takes any numbers that can be added, multiplied and divided. Computed
+// computed(machine, a, b), if there, is how a machine computes it.
 #pragma once
 
 #include <memory>
@@ -30,6 +31,7 @@
 #include "ops/entry_bounds.h"
 #include "ops/integers.h"
 #include "ops/kind.h"
+#include "ops/machine_map.h"
 #include "ops/wide_map.h"
 
 namespace lipscope {
@@ -66,6 +68,35 @@ concept MixedBinary = requires {
   F::kMixed;
 };
 
+template <class F>
+concept ComputedBinary = requires(const F& f, const Machine& machine, const Computed& x) {
+  f.computed(machine, x, x);
+};
+
+template <class F>
+class BinaryStep final : public MachineStep {
+ public:
+  BinaryStep(const Machine& machine, F function, Broadcast<2> plan)
+      : machine_(machine), f_(function), plan_(std::move(plan)) {}
+
+  void run(std::span<const ComputedView> in, const ComputedView&,
+           std::span<double> error) const override {
+    plan_.for_each_run([&](Index at, const auto& from, Index n) {
+      for (Index i = 0; i < n; ++i) {
+        const auto a = static_cast<std::size_t>(from[0] + i * plan_.step(0));
+        const auto b = static_cast<std::size_t>(from[1] + i * plan_.step(1));
+        error[static_cast<std::size_t>(at + i)] =
+            f_.computed(machine_, in[0].at(a), in[1].at(b)).error;
+      }
+    });
+  }
+
+ private:
+  Machine machine_;
+  F f_;
+  Broadcast<2> plan_;
+};
+
 // out[i] = f(a[i * step_a], b[i * step_b]) with steps 0 or 1.
 template <class A, class B, class R, class F>
 void combine(Index n, const A* a, Index step_a, const B* b, Index step_b, R* __restrict out,
@@ -98,7 +129,7 @@ void combine(Index n, const A* a, Index step_a, const B* b, Index step_b, R* __r
 }
 
 template <class F>
-class BinaryOp final : public Op, public GraphAdjoint, public WideMap {
+class BinaryOp final : public Op, public GraphAdjoint, public WideMap, public MachineMap {
  public:
   // `type`: of the first operand and the result. `numpy`: broadcast by its rule.
   BinaryOp(F function, Broadcast<2> plan, ElementType type, bool numpy = true)
@@ -211,6 +242,14 @@ class BinaryOp final : public Op, public GraphAdjoint, public WideMap {
     } else {
       return false;
     }
+  }
+
+  std::unique_ptr<const MachineStep> machine_step([[maybe_unused]] const Machine& machine,
+                                                  std::size_t) const override {
+    if constexpr (ComputedBinary<F>) {
+      if (is_floating(type_)) return std::make_unique<BinaryStep<F>>(machine, f_, plan_);
+    }
+    return nullptr;
   }
 
  private:

@@ -25,6 +25,14 @@ struct Clip {
     const bool cut = (lower > -kInf && x.lo <= lower) || (upper < kInf && x.hi >= upper);
     return hull_if(x.lo <= upper && x.hi >= lower, point(1), cut, point(0));
   }
+  // A bound that no number of the format reaches does nothing, rounded or not.
+  Computed computed(const Machine& machine, const Computed& x) const {
+    const double most = machine.values().most;
+    Computed y = x;
+    if (!(lower < -most)) y = Machine::max(y, machine.stored(lower));
+    if (!(upper > most)) y = Machine::min(y, machine.stored(upper));
+    return y;
+  }
   Index integer(ElementType type, Index x) const {
     const Index raised = integer_less(type, x, integer_lower) ? integer_lower : x;
     return integer_less(type, integer_upper, raised) ? integer_upper : raised;
@@ -49,8 +57,8 @@ Imported import_clip(const OnnxNode& node) {
             .integer_upper = largest_integer(type)};
   if (node.opset() < 11) {
     require_real(node);
-    clip.lower = node.real("min", clip.lower);
-    clip.upper = node.real("max", clip.upper);
+    clip.lower = node.optional_real("min").value_or(clip.lower);
+    clip.upper = node.optional_real("max").value_or(clip.upper);
   } else {
     const Tensor* lower = bound_at(node, 1);
     const Tensor* upper = bound_at(node, 2);

@@ -7,6 +7,7 @@
 #include <array>
 #include <type_traits>
 
+#include "base/interval.h"
 #include "lipscope/error.h"
 
 namespace lipscope {
@@ -331,11 +332,12 @@ bool IndexMapOp::push_wide(std::span<const WideTensor* const> in, std::span<Wide
       const Index row = static_cast<Index>(i) / map.blocks().inner % map.block_rows();
       y.value[i] = Wide(map.constant_at(row));
     }
-    map.for_each_entry([&](Index row, Index col, double weight) {
+    map.for_each_entry([&](Index row, Index col, const Interval& weight) {
       const auto i = static_cast<std::size_t>(row), j = static_cast<std::size_t>(col);
       const auto weighted = [&](const Wide& e) {
-        if (map.is_average()) return over(e, static_cast<std::uint64_t>(std::llround(1 / weight)));
-        return weight == 1 ? e : Wide(weight) * e;
+        if (map.is_average())
+          return over(e, static_cast<std::uint64_t>(std::llround(1 / weight.lo)));
+        return weight == point(1) ? e : Wide::around(weight) * e;
       };
       y.value[i] += weighted(x.value[j]);
       if (x.moves()) y.tangent[i] += weighted(x.tangent[j]);

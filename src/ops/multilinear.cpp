@@ -11,7 +11,7 @@
 namespace lipscope {
 namespace {
 
-class MultilinearOp final : public Op, public GraphAdjoint, public WideMap {
+class MultilinearOp final : public Op, public GraphAdjoint, public WideMap, public MachineMap {
  public:
   explicit MultilinearOp(Multilinear form) : form_(std::move(form)) {}
 
@@ -85,6 +85,11 @@ class MultilinearOp final : public Op, public GraphAdjoint, public WideMap {
   }
   std::optional<Relaxation> relax(std::span<const Box> in) const override {
     return multilinear_relax(form_, in);
+  }
+
+  std::unique_ptr<const MachineStep> machine_step(const Machine& machine,
+                                                  std::size_t) const override {
+    return multilinear_step(form_, machine);
   }
 
   bool push_wide(std::span<const WideTensor* const> in, std::span<WideTensor> out) const override {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "lipscope/error.h"
+#include "ops/attribute_defaults.h"
 
 namespace lipscope {
 
@@ -71,13 +72,13 @@ Index OnnxNode::integer(std::string_view name) const {
   if (value == nullptr) malformed(fmt::format("attribute '{}' is missing", name));
   return *value;
 }
-double OnnxNode::real(std::string_view name, double fallback) const {
+std::optional<double> OnnxNode::optional_real(std::string_view name) const {
   const auto* value = find<double>(name);
-  return value != nullptr ? *value : fallback;
+  return value != nullptr ? *value : attribute_default(type_, name, opset_);
 }
 double OnnxNode::real(std::string_view name) const {
-  const auto* value = find<double>(name);
-  if (value == nullptr) malformed(fmt::format("attribute '{}' is missing", name));
+  const auto value = optional_real(name);
+  if (!value) malformed(fmt::format("attribute '{}' is missing", name));
   return *value;
 }
 std::string OnnxNode::text(std::string_view name, std::string_view fallback) const {

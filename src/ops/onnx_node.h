@@ -57,12 +57,13 @@ class OnnxNode {
   [[nodiscard]] Index num_outputs() const noexcept { return static_cast<Index>(outputs_.size()); }
   [[nodiscard]] bool wants_output(Index k) const;
 
-  // Attributes. A wrong type is kBadFile. The plain forms throw kBadFile when it is missing.
+  // Attributes. A wrong type is kBadFile. The plain forms throw kBadFile when it is missing; an
+  // omitted real is the schema's (attribute_defaults.h) where that has one.
   [[nodiscard]] bool has(std::string_view name) const;
   [[nodiscard]] Index integer(std::string_view name, Index fallback) const;
   [[nodiscard]] Index integer(std::string_view name) const;
-  [[nodiscard]] double real(std::string_view name, double fallback) const;
   [[nodiscard]] double real(std::string_view name) const;
+  [[nodiscard]] std::optional<double> optional_real(std::string_view name) const;
   [[nodiscard]] std::string text(std::string_view name, std::string_view fallback) const;
   [[nodiscard]] std::optional<std::vector<Index>> integers(std::string_view name) const;
   [[nodiscard]] std::optional<std::vector<double>> reals(std::string_view name) const;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/quantize.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -101,6 +103,7 @@ class QuantizeLinear final : public Op {
 class DequantizeLinear final : public Op {
  public:
   explicit DequantizeLinear(Grid grid) : grid_(grid) {}
+  const RowSplit& split() const { return grid_.split; }
   std::string_view name() const override { return "DequantizeLinear"; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override {
     return {{grid_.out, in[0].shape}};
@@ -277,6 +280,12 @@ std::vector<OpCase> dequantize_cases(Rng& rng) {
 }
 
 }  // namespace
+
+std::optional<RowSplit> dequantize_split(const Op& op) {
+  const auto* node = dynamic_cast<const DequantizeLinear*>(&op);
+  if (node == nullptr) return std::nullopt;
+  return node->split();
+}
 
 std::vector<OpKind> op_quantize() {
   return {{"QuantizeLinear", import_quantize, quantize_cases},

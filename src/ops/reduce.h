@@ -23,8 +23,10 @@
 #include <vector>
 
 #include "linalg/operator_norm.h"
+#include "machine/entry_sum.h"
 #include "ops/broadcast.h"
 #include "ops/kind.h"
+#include "ops/machine_map.h"
 #include "ops/max_relax.h"
 #include "ops/reduce_bounds.h"
 #include "ops/wide_map.h"
@@ -63,7 +65,7 @@ template <class F, class Acc, class T>
 }
 
 template <class F>
-class ReduceOp final : public Op, public WideMap {
+class ReduceOp final : public Op, public WideMap, public MachineMap {
  public:
   ReduceOp(Reduction shapes, bool real)
       : shapes_(std::move(shapes)),
@@ -154,6 +156,24 @@ class ReduceOp final : public Op, public WideMap {
       return true;
     }
     return false;
+  }
+  std::unique_ptr<const MachineStep> machine_step([[maybe_unused]] const Machine& machine,
+                                                  std::size_t) const override {
+    if constexpr (requires { F::weight(n_); }) {
+      if (!real_ || n_ == 0) return nullptr;
+      EntrySum sum;
+      sum.rows.resize(static_cast<std::size_t>(element_count(shapes_.out)));
+      if (F::kDivides) sum.counts.assign(sum.rows.size(), n_);
+      plan_.for_each_run([&](Index at, const auto& offset, Index n) {
+        for (Index i = 0; i < n; ++i) {
+          const auto o = static_cast<std::size_t>(offset[0] + i * plan_.step(0));
+          sum.rows[o].push_back({0, static_cast<std::uint32_t>(at + i)});
+        }
+      });
+      return entry_sum_step(machine, std::move(sum));
+    } else {
+      return nullptr;
+    }
   }
   std::optional<Relaxation> relax(std::span<const Box> in) const override {
     if constexpr (requires { F::relax; }) {

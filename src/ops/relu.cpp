@@ -18,6 +18,7 @@ struct Relu {
     return chained(Wide::around(range(at)), Wide::around({0, 1}), x);
   }
   Interval range(const Interval& x) const { return max(x, point(0)); }
+  Computed computed(const Machine&, const Computed& x) const { return {range(x.real), 0}; }
   Interval slopes(const Interval& x) const { return {x.lo > 0 ? 1.0 : 0.0, x.hi < 0 ? 0.0 : 1.0}; }
 };
 

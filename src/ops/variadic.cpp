@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "machine/entry_sum.h"
 #include "ops/binary.h"
 #include "ops/max_relax.h"
 
@@ -10,7 +11,7 @@ namespace {
 // - kSelects: whether the result is one of the inputs (the first that equals it counts);
 // - weight(n): the factor after folding n inputs.
 template <class F>
-class VariadicOp final : public Op {
+class VariadicOp final : public Op, public MachineMap {
  public:
   VariadicOp(Shape full, std::vector<Broadcast<1>> plans)
       : full_(std::move(full)), plans_(std::move(plans)) {}
@@ -138,6 +139,30 @@ class VariadicOp final : public Op {
     } else {
       return std::nullopt;
     }
+  }
+
+  std::unique_ptr<const MachineStep> machine_step(const Machine& machine,
+                                                  std::size_t) const override {
+    EntrySum sum{.rows = std::vector<std::vector<EntrySum::Entry>>(
+                     static_cast<std::size_t>(element_count(full_))),
+                 .counts = {},
+                 .in_sums = false};
+    for (std::size_t k = 0; k < plans_.size(); ++k) {
+      for_each_source(k, [&](Index o, Index i) {
+        sum.rows[static_cast<std::size_t>(o)].push_back(
+            {static_cast<std::uint32_t>(k), static_cast<std::uint32_t>(i)});
+      });
+    }
+    if constexpr (F::kSelects) {
+      return selection_step([rows = std::move(sum.rows)](const CopyVisitor& visit) {
+        for (std::size_t o = 0; o < rows.size(); ++o) {
+          for (const EntrySum::Entry& entry : rows[o])
+            visit(static_cast<Index>(o), Index{entry.input}, Index{entry.place});
+        }
+      });
+    }
+    if (F::weight(2) != 1) sum.counts.assign(sum.rows.size(), static_cast<double>(plans_.size()));
+    return entry_sum_step(machine, std::move(sum));
   }
 
  private:

@@ -43,6 +43,7 @@ class GraphMaker {
     return builder_.add(made.op, {input}, op + std::to_string(++count_), {});
   }
   const Shape& shape(ValueId id) const { return builder_.value(id).type.shape; }
+  const std::string& name(ValueId id) const { return builder_.value(id).name; }
   Graph finish(ValueId output) { return builder_.finish({output}); }
 
  private:
