@@ -66,7 +66,7 @@ double copies_norm_up(const IndexMap& map, const NormPair& norms) {
   return diagonal_norm_up(sizes, norms);
 }
 
-double weighted_norm_up(const IndexMap& map, const NormPair& norms) {
+double weighted_norm_up(const IndexMap& map, const NormPair& norms, ProofSteps* steps) {
   Terms terms(map);
   if (map.is_average()) {
     // Positive weights: the norm grows with them.
@@ -80,17 +80,17 @@ double weighted_norm_up(const IndexMap& map, const NormPair& norms) {
     return grouped_norm_up(terms.col, cols, terms.weight, norms.out.p(), norms);
   }
   return sparse_norm({rows, cols, terms.row, terms.col, terms.weight}, norms,
-                     NormEffort{.want_lower = false})
+                     NormEffort{.want_lower = false, .steps = steps})
       .upper;
 }
 
 }  // namespace
 
-double IndexMap::norm_up(const NormPair& norms) const {
+double IndexMap::norm_up(const NormPair& norms, ProofSteps* steps) const {
   if (rows() == 0 || cols() == 0 || std::holds_alternative<Constant>(form_)) return 0;
   if (is_identity()) return norm_equivalence_up(rows(), norms.in, norms.out);
   const double block =
-      has_weights() ? weighted_norm_up(*this, norms) : copies_norm_up(*this, norms);
+      has_weights() ? weighted_norm_up(*this, norms, steps) : copies_norm_up(*this, norms);
   return repeated_norm_up(block, blocks_.outer * blocks_.inner, norms);
 }
 
@@ -190,7 +190,7 @@ std::optional<Gain> IndexMapOp::gain(const GainQuery& query) const {
   if (!is_floating(output.type.type) || !holds_doubles(query.in[0])) return std::nullopt;
   const std::string_view theorem = output.map.has_weights() ? "linear-4" : "linear-3";
   if (is_point(query.in[0])) return Gain{0, theorem};
-  return Gain{output.map.norm_up(query.norms), theorem};
+  return Gain{output.map.norm_up(query.norms, query.steps), theorem};
 }
 
 }  // namespace lipscope
