@@ -10,13 +10,13 @@
 
 #include "base/rounding.h"
 #include "bound_json.h"
-#include "certify/document.h"
 #include "command.h"
 #include "conventions.h"
 #include "interrupt.h"
 #include "lipscope/error.h"
 #include "output_file.h"
 #include "progress.h"
+#include "proof/document.h"
 #include "query_flags.h"
 #include "terminal.h"
 

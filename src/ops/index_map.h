@@ -123,7 +123,7 @@ class IndexMap {
   }
 
   // The operator norm of the whole map, rounded up [linear-3], [linear-4].
-  [[nodiscard]] double norm_up(const NormPair& norms) const;
+  [[nodiscard]] double norm_up(const NormPair& norms, ProofSteps* steps = nullptr) const;
   // The values the whole map takes on a box of doubles, constant included.
   [[nodiscard]] Bounds range(const BoundsView& x) const;
 

@@ -23,8 +23,7 @@ class MachineConstants {
 
  private:
   [[nodiscard]] std::vector<double> stored(const Constant& constant) const;
-  [[nodiscard]] std::vector<double> computed(const Constant& constant,
-                                             const std::string& name);
+  [[nodiscard]] std::vector<double> computed(const Constant& constant, const std::string& name);
 
   Machine machine_;
   std::map<const Constant*, std::vector<double>> known_;
