@@ -25,9 +25,8 @@ Imported resized(Index length, double scale, Attributes attributes, int opset = 
   const Tensor roi = few_reals({}), scales = few_reals({scale});
   return find_op_kind("Resize")->import(
       OnnxNode("Resize", opset, std::move(attributes),
-               {NodeInput{{ElementType::kFloat32, {length}}, nullptr},
-                NodeInput{{ElementType::kFloat32, {0}}, &roi},
-                NodeInput{{ElementType::kFloat32, {1}}, &scales}}));
+               {NodeInput{{ElementType::kFloat32, {length}}}, NodeInput::like(roi, true),
+                NodeInput::like(scales, true)}));
 }
 double resize_gain(const Imported& op, Index length, std::string_view norms) {
   const auto n = static_cast<std::size_t>(length);
