@@ -132,6 +132,17 @@ Rational coordinate(const ResizeRule& rule, Index i, Index in, Index out, const 
   return centred();
 }
 
+// The standard and its reference programs differ in where the one entry of an axis is read.
+void require_agreement(const ResizeRule& rule, const Rational& length) {
+  const bool cubic = rule.kernel == ResizeKernel::kCubic;
+  const bool differ =
+      (rule.coordinates == "pytorch_half_pixel" && length <= 1 && (cubic || length < 1)) ||
+      (rule.coordinates == "tf_crop_and_resize" && length < 1);
+  if (differ)
+    throw Error(ErrorCode::kUnsupported,
+                "operator Resize: down to one entry in mode " + rule.coordinates);
+}
+
 Index nearest(const ResizeRule& rule, const Rational& x, const Rational& scale) {
   const Index low = axis_position(x.floor());
   if (rule.nearest == "floor") return low;
@@ -184,6 +195,7 @@ void add_weights(const ResizeRule& rule, const Rational& x, Index in, const Rati
 
 AxisRows resize_axis(const ResizeRule& rule, Index in, Index out, const Rational& scale,
                      double begin, double end) {
+  if (in > 1 && out > 0) require_agreement(rule, scale * in);
   AxisRows rows;
   for (Index i = 0; i < out; ++i) {
     const Rational x = coordinate(rule, i, in, out, scale, begin, end);
