@@ -8,6 +8,7 @@
 
 #include "base64.h"
 #include "bound_json.h"
+#include "conventions.h"
 
 namespace lipscope::app {
 namespace {
@@ -114,6 +115,7 @@ Json certify_document(const Certified& found) {
                                    : Json(nullptr)}});
   }
   document["guarantee"] = {{"radius", "proved"}, {"attack_radius", "proved"}};
+  add_conventions(found.conventions, document);
   document["dropped"] = found.dropped.empty() ? Json(nullptr) : Json(found.dropped);
   document["inference"] =
       found.flags.inference.empty() ? Json(nullptr) : Json(found.flags.inference);

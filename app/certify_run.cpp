@@ -11,6 +11,7 @@
 
 #include "base/parallel.h"
 #include "base/sha256.h"
+#include "conventions.h"
 #include "count_progress.h"
 #include "interrupt.h"
 #include "lipscope/error.h"
@@ -302,6 +303,22 @@ Certified run_certify(const CertifyFlags& flags, const Common& common) {
         fmt::format("{}: its input is cast to whole numbers at node '{}', so it cannot move "
                     "a little",
                     model.name(), selected.from));
+  }
+  for (const ValueId id : selected.graph.inputs()) {
+    const Value& input = selected.graph.value(id);
+    if (is_floating(input.type.type)) continue;
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("{}: input '{}' takes whole numbers, which cannot move a little",
+                            model.name(), input.name));
+  }
+  found.conventions = selected.conventions;
+  if (!found.conventions.integers_as_reals.empty()) {
+    require_unscaled(found.conventions, parse_scale(flags.data.scale));
+    if (!flags.data.mean.empty() || !flags.data.std.empty() || !flags.inference.empty())
+      throw Error(ErrorCode::kUnsupported,
+                  fmt::format("{}: --mean, --std and --inference are for inputs that take real "
+                              "numbers; input '{}' takes whole ones",
+                              model.name(), found.conventions.integers_as_reals.front()));
   }
   CertifyOptions options{.norm = found.norm, .parts = flags.parts, .seed = common.seed};
   if (!flags.inference.empty()) {

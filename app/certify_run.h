@@ -36,6 +36,7 @@ struct Certified {
   std::string output;   // the model's output that decides
   std::string dropped;  // final operator that was left out
   std::string squash;   // final operator that is part of the decision as computed
+  Conventions conventions;
   LabelledData data;
   PairConstants constants;
   std::vector<Decision> decisions;

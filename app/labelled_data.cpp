@@ -145,11 +145,6 @@ LabelledData read_labelled(const OnnxModel& model, const DataFlags& flags) {
     throw Error(ErrorCode::kShape, fmt::format("{}: {}", flags.data, why));
   for (const ModelInput& input : model.inputs()) {
     const Tensor& tensor = samples.inputs.at(input.name);
-    if (!is_floating(input.type)) {
-      throw Error(ErrorCode::kUnsupported,
-                  fmt::format("{}: input '{}' takes whole numbers, which cannot move a little",
-                              model.name(), input.name));
-    }
     result.size += tensor.size() / samples.count;
   }
   require_one_each(result.labels, samples.count, result.size, flags);
@@ -157,10 +152,9 @@ LabelledData read_labelled(const OnnxModel& model, const DataFlags& flags) {
   result.labels.resize(static_cast<std::size_t>(result.count));
   for (Index s = 0; s < result.count; ++s) {
     for (const ModelInput& input : model.inputs()) {
-      const auto entries = samples.inputs.at(input.name).doubles();
-      const std::size_t n = entries.size() / static_cast<std::size_t>(samples.count);
-      const auto from = entries.subspan(static_cast<std::size_t>(s) * n, n);
-      result.points.insert(result.points.end(), from.begin(), from.end());
+      const Tensor& entries = samples.inputs.at(input.name);
+      const Index n = entries.size() / samples.count;
+      for (Index i = 0; i < n; ++i) result.points.push_back(entries.at(s * n + i));
     }
   }
   const auto wrong =

@@ -12,6 +12,7 @@
 #include "about_file.h"
 #include "base/rounding.h"
 #include "bounds/boxes.h"
+#include "conventions.h"
 #include "lipscope/error.h"
 
 namespace lipscope::app {
@@ -50,9 +51,11 @@ Tensor flat_input(const Question& question, const std::string& path, double scal
       throw Error(ErrorCode::kUsage,
                   fmt::format("{}: holds {} samples; give one", path, samples.count));
     }
-    for (const Tensor& tensor : about_file(path, [&] { return samples.for_graph(graph); })) {
-      if (!is_floating(tensor.type())) continue;
-      all.insert(all.end(), tensor.doubles().begin(), tensor.doubles().end());
+    require_unscaled(question.selected.conventions, scale);
+    const auto tensors = about_file(path, [&] { return samples.for_graph(graph); });
+    for (std::size_t k = 0; k < tensors.size(); ++k) {
+      if (!is_floating(graph.value(graph.inputs()[k]).type.type)) continue;
+      for (Index i = 0; i < tensors[k].size(); ++i) all.push_back(tensors[k].at(i));
     }
   }
   if (static_cast<Index>(all.size()) != input_size(graph)) {

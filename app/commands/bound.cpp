@@ -12,6 +12,7 @@
 #include "bound_json.h"
 #include "certify/document.h"
 #include "command.h"
+#include "conventions.h"
 #include "interrupt.h"
 #include "lipscope/error.h"
 #include "output_file.h"
@@ -116,6 +117,8 @@ Json witness_json(const Answer& answer) {
 Json bound_document(const BoundFindings& found) {
   const Answer& answer = found.main();
   const Graph& graph = found.question.selected.graph;
+  Json query = statement_to_json(found.question.statement(found.largest_radius()));
+  add_conventions(found.question.selected.conventions, query);
   Json document{{"schema", "lipscope.bound/1"},
                 {"model",
                  {{"file", found.question.model.name()},
@@ -123,7 +126,7 @@ Json bound_document(const BoundFindings& found) {
                   {"inputs", describe_values(graph, graph.inputs())},
                   {"outputs", describe_values(graph, graph.outputs())},
                   {"parameters", graph.parameter_count()}}},
-                {"query", statement_to_json(found.question.statement(found.largest_radius()))},
+                {"query", std::move(query)},
                 {"lower", to_json(best_lower(answer.bracket))},
                 {"upper", to_json(best_upper(answer.bracket))}};
   const auto ratio = answer.bracket.ratio();
@@ -187,6 +190,7 @@ std::string bound_text(const BoundFindings& found, const BoundFlags& flags) {
                   graph.nodes().size(), group_digits(graph.parameter_count()));
   if (!question.selected.from.empty())
     text += fmt::format("from the output of node '{}'\n", question.selected.from);
+  text += conventions_text(question.selected.conventions);
   text += fmt::format("l{} -> l{}, {}\n", question.norms.in.name(), question.norms.out.name(),
                       domain_text(question, found.largest_radius()));
   if (found.series.size() > 1) {

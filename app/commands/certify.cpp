@@ -10,6 +10,7 @@
 #include "base/rounding.h"
 #include "certify_json.h"
 #include "certify_run.h"
+#include "conventions.h"
 #include "terminal.h"
 
 namespace lipscope {
@@ -30,6 +31,7 @@ std::string heading_of(const Certified& found) {
     text +=
         fmt::format("  the final {} is left out: it never changes the decision\n", found.dropped);
   }
+  text += conventions_text(found.conventions);
   if (found.flags.inference.empty()) {
     return text +
            "  for real arithmetic; --inference charges the rounding of the arithmetic in use\n";

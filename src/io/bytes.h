@@ -14,6 +14,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/printable.h"
 #include "lipscope/error.h"
 
 namespace lipscope {
@@ -33,11 +34,6 @@ template <typename... Args>
   throw Error(ErrorCode::kUnsupported,
               fmt::format("{}: {}", name, fmt::format(text, std::forward<Args>(args)...)));
 }
-
-// Text out of a file made fit for a message: control and non-ASCII bytes as \xNN, and short.
-[[nodiscard]] std::string printable(std::string_view text, std::size_t max_chars = 60);
-// The same in single quotes.
-[[nodiscard]] std::string in_quotes(std::string_view text, std::size_t max_chars = 60);
 
 [[nodiscard]] inline bool starts_with(Bytes bytes, std::string_view magic) {
   return bytes.size() >= magic.size() && std::memcmp(bytes.data(), magic.data(), magic.size()) == 0;

@@ -12,6 +12,7 @@
 #include "ops/box.h"
 #include "ops/dispatch.h"
 #include "ops/rows.h"
+#include "ops/training.h"
 #include "ops/unary.h"
 #include "ops/wide_map.h"
 
@@ -205,13 +206,7 @@ class BatchNormalizationOp final : public Op, public WideMap, public MachineMap 
 Imported import_batch_normalization(const OnnxNode& node) {
   require_real(node);
   node.ignore({"momentum", "consumed_inputs"});
-  if (node.integer("training_mode", 0) != 0) node.unsupported("training_mode = 1");
-  if (node.opset() < 7 && node.integer("is_test", 0) == 0 && node.wants_output(1)) {
-    node.unsupported("is_test = 0: statistics of the batch");
-  }
-  for (Index k = 1; k < node.num_outputs(); ++k) {
-    if (node.wants_output(k)) node.unsupported("outputs of training");
-  }
+  if (const std::string why = training_obstacle(node); !why.empty()) node.unsupported(why);
   const Shape& x = node.input(0).shape;
   if (x.empty()) node.malformed("data of shape " + to_string(x));
   // A vector is a batch of single entries.
@@ -226,7 +221,7 @@ Imported import_batch_normalization(const OnnxNode& node) {
                                  to_string(node.input(k).shape), split.length));
     }
   }
-  auto op = std::make_shared<BatchNormalizationOp>(split, node.real("epsilon", 1e-5));
+  auto op = std::make_shared<BatchNormalizationOp>(split, node.real("epsilon"));
   return {op, {0, 1, 2, 3, 4}};
 }
 

@@ -20,6 +20,10 @@ struct Clip {
   }
   double slope(double x) const { return x > lower && x < upper ? 1 : 0; }
   Interval range(const Interval& x) const { return min(max(x, point(lower)), point(upper)); }
+  RationalInterval exact(const RationalInterval& x) const {
+    const RationalInterval raised = std::isfinite(lower) ? max(x, RationalInterval(lower)) : x;
+    return std::isfinite(upper) ? min(raised, RationalInterval(upper)) : raised;
+  }
   Interval slopes(const Interval& x) const {
     if (lower >= upper) return point(0);
     const bool cut = (lower > -kInf && x.lo <= lower) || (upper < kInf && x.hi >= upper);
@@ -57,8 +61,8 @@ Imported import_clip(const OnnxNode& node) {
             .integer_upper = largest_integer(type)};
   if (node.opset() < 11) {
     require_real(node);
-    clip.lower = node.real("min", clip.lower);
-    clip.upper = node.real("max", clip.upper);
+    clip.lower = node.optional_real("min").value_or(clip.lower);
+    clip.upper = node.optional_real("max").value_or(clip.upper);
   } else {
     const Tensor* lower = bound_at(node, 1);
     const Tensor* upper = bound_at(node, 2);

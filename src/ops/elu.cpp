@@ -38,7 +38,7 @@ struct Elu {
 
 std::vector<OpKind> op_elu() {
   return {{Elu::kName,
-           [](const OnnxNode& node) { return import_unary(node, Elu{node.real("alpha", 1.0)}); },
+           [](const OnnxNode& node) { return import_unary(node, Elu{node.real("alpha")}); },
            [](Rng& rng) {
              return joined(unary_cases(rng, {0}), unary_cases(rng, {0}, -2, 2, {{"alpha", 2.0}}));
            }}};

@@ -29,8 +29,7 @@ struct HardSigmoid {
 };
 
 Imported import_hard_sigmoid(const OnnxNode& node) {
-  return import_unary(
-      node, HardSigmoid{.alpha = node.real("alpha", 0.2), .beta = node.real("beta", 0.5)});
+  return import_unary(node, HardSigmoid{.alpha = node.real("alpha"), .beta = node.real("beta")});
 }
 
 }  // namespace

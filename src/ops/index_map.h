@@ -9,12 +9,14 @@
 // whatever the form.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "graph/exact_map.h"
 #include "ops/bilinear_range.h"
 #include "ops/dispatch.h"
 #include "ops/kind.h"
@@ -50,7 +52,8 @@ class IndexMap {
   struct Weighted {
     std::vector<std::int32_t> begin, sources;
     std::vector<double> weights;
-    std::vector<double> constants;  // empty: all zero
+    std::vector<double> lower, upper;  // of the weights; empty: they are exact
+    std::vector<double> constants;     // empty: all zero
   };
   struct Average {
     Taps taps;
@@ -78,7 +81,7 @@ class IndexMap {
   [[nodiscard]] bool is_identity() const noexcept {
     return std::holds_alternative<Identity>(form_);
   }
-  // The weights are reciprocals of integers, rounded to nearest; other weights are exact.
+  // The weights are reciprocals of integers, rounded to nearest.
   [[nodiscard]] bool is_average() const noexcept { return std::holds_alternative<Average>(form_); }
   [[nodiscard]] const Fill& fill() const noexcept { return fill_; }
 
@@ -88,7 +91,10 @@ class IndexMap {
   [[nodiscard]] Index block_cols() const noexcept { return cols_; }
   template <class Visit>
   void for_each_term(Visit&& visit) const;
-  // The entries of the whole matrix with the rounding of averages; transposed on request.
+  // visit(row, col, interval around the weight).
+  template <class Visit>
+  void for_each_bounded_term(Visit&& visit) const;
+  // The entries of the whole matrix between bounds; transposed on request.
   void visit_entries(bool transposed, const EntryVisitor& visit) const;
   // The constant added to row i of M.
   [[nodiscard]] double constant_at(Index row) const;
@@ -103,10 +109,10 @@ class IndexMap {
   template <class T>
   void place(const T* y, T* x) const;
 
-  // visit(row, col, weight) for the entries of the whole matrix, as for_each_term has them.
+  // visit(row, col, bounds of the weight) for the entries of the whole matrix.
   template <class Visit>
   void for_each_entry(Visit&& visit) const {
-    for_each_term([&](Index row, Index col, double weight) {
+    for_each_bounded_term([&](Index row, Index col, const Interval& weight) {
       for (Index o = 0; o < blocks_.outer; ++o) {
         for (Index i = 0; i < blocks_.inner; ++i) {
           visit((o * rows_ + row) * blocks_.inner + i, (o * cols_ + col) * blocks_.inner + i,
@@ -132,7 +138,7 @@ class IndexMap {
 };
 
 // One input, one or several outputs.
-class IndexMapOp final : public Op, public WideMap, public MachineMap {
+class IndexMapOp final : public Op, public WideMap, public MachineMap, public ExactMap {
  public:
   struct Output {
     ValueType type;
@@ -157,6 +163,9 @@ class IndexMapOp final : public Op, public WideMap, public MachineMap {
   // Copies and averages; null for other weights. Borrows the operator.
   std::unique_ptr<const MachineStep> machine_step(const Machine& machine,
                                                   std::size_t output) const override;
+  // Of copies and averages.
+  bool push_exact(std::span<const ExactTensor* const> in,
+                  std::span<ExactTensor> out) const override;
 
  private:
   std::string name_;
@@ -224,6 +233,27 @@ void IndexMap::for_each_term(Visit&& visit) const {
       }
     }
   }
+}
+
+template <class Visit>
+void IndexMap::for_each_bounded_term(Visit&& visit) const {
+  const auto* csr = std::get_if<Weighted>(&form_);
+  if (csr != nullptr && !csr->lower.empty()) {
+    for (std::size_t i = 0; i + 1 < csr->begin.size(); ++i) {
+      for (auto j = static_cast<std::size_t>(csr->begin[i]);
+           j < static_cast<std::size_t>(csr->begin[i + 1]); ++j) {
+        visit(static_cast<Index>(i), Index{csr->sources[j]},
+              Interval{csr->lower[j], csr->upper[j]});
+      }
+    }
+    return;
+  }
+  for_each_term([&](Index row, Index col, double weight) {
+    int exponent = 0;
+    const bool rounded = is_average() && std::frexp(weight, &exponent) != 0.5;
+    visit(row, col,
+          rounded ? Interval{next_down(weight), next_up(weight)} : Interval{weight, weight});
+  });
 }
 
 }  // namespace lipscope

@@ -29,12 +29,11 @@ struct LeakyRelu {
 }  // namespace
 
 std::vector<OpKind> op_leaky_relu() {
-  return {
-      {LeakyRelu::kName,
-       [](const OnnxNode& node) { return import_unary(node, LeakyRelu{node.real("alpha", 0.01)}); },
-       [](Rng& rng) {
-         return joined(unary_cases(rng, {0}), unary_cases(rng, {0}, -2, 2, {{"alpha", 0.2}}));
-       }}};
+  return {{LeakyRelu::kName,
+           [](const OnnxNode& node) { return import_unary(node, LeakyRelu{node.real("alpha")}); },
+           [](Rng& rng) {
+             return joined(unary_cases(rng, {0}), unary_cases(rng, {0}, -2, 2, {{"alpha", 0.2}}));
+           }}};
 }
 
 }  // namespace lipscope

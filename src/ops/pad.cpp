@@ -24,7 +24,7 @@ PadArgs read_pad(const OnnxNode& node) {
   std::optional<std::vector<Index>> pads, axes;
   if (node.opset() < 11) {
     pads = node.integers(node.opset() < 2 ? "paddings" : "pads");
-    args.fill.real = node.real("value", 0);
+    args.fill.real = node.real("value");
     args.fill.integer = static_cast<Index>(args.fill.real);
   } else {
     pads = node.constant_ints(1);

@@ -46,7 +46,7 @@ InferenceError::InferenceError(const Graph& graph, ValueId last, const Inference
   constants_.resize(graph.values().size());
   for (std::size_t v = 0; v < needed.size(); ++v) {
     const Value& value = graph.values()[v];
-    if (needed[v] && value.constant) constants_[v] = constants.errors(value);
+    if (needed[v] && value.constant) constants_[v] = constants.errors(*value.constant, value.name);
   }
   for (const Node& node : graph.nodes()) {
     for (std::size_t k = 0; k < node.outputs.size(); ++k) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/bytes.h"
+#include "base/printable.h"
+
+#include <fmt/format.h>
 
 namespace lipscope {
 
