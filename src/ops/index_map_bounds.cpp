@@ -208,6 +208,7 @@ std::unique_ptr<const MachineStep> IndexMapOp::machine_step(const Machine& machi
   const IndexMap& map = outputs_[output].map;
   if (!is_floating(outputs_[output].type.type)) return nullptr;
   if (!map.has_weights()) {
+    if (!map.fill().stored) return nullptr;
     return copy_step(
         machine,
         [&map](const CopyVisitor& visit) {
@@ -222,7 +223,8 @@ std::unique_ptr<const MachineStep> IndexMapOp::machine_step(const Machine& machi
   map.for_each_entry([&](Index row, Index col, const Interval& weight) {
     const auto i = static_cast<std::size_t>(row);
     sum.rows[i].push_back({0, static_cast<std::uint32_t>(col)});
-    sum.counts[i] = std::round(1 / midpoint(weight));  // a whole number, whose reciprocal was rounded
+    sum.counts[i] =
+        std::round(1 / midpoint(weight));  // a whole number, whose reciprocal was rounded
   });
   return entry_sum_step(machine, std::move(sum));
 }
