@@ -33,6 +33,7 @@ class IndexMap {
   struct Fill {
     double real = 0;
     Index integer = 0;
+    bool stored = true;  // a number of the file, not computed from some
   };
   struct Blocks {
     Index outer = 1, inner = 1;
@@ -67,7 +68,7 @@ class IndexMap {
                                         const std::vector<Index>& strides, Index offset = 0);
   // `cols` and the sources count within M: runs of `inner` entries of one block.
   [[nodiscard]] static IndexMap gather(Index cols, std::span<const Index> sources,
-                                       Blocks blocks = {1, 1}, Fill fill = {0, 0});
+                                       Blocks blocks = {1, 1}, Fill fill = {0, 0, true});
   [[nodiscard]] static IndexMap weighted(Index cols, Weighted rows, Blocks blocks = {1, 1});
   [[nodiscard]] static IndexMap average(Taps taps, std::vector<double> weights, Index outer);
 

@@ -208,6 +208,7 @@ std::unique_ptr<const MachineStep> IndexMapOp::machine_step(const Machine& machi
   const IndexMap& map = outputs_[output].map;
   if (!is_floating(outputs_[output].type.type)) return nullptr;
   if (!map.has_weights()) {
+    if (!map.fill().stored) return nullptr;
     return copy_step(
         machine,
         [&map](const CopyVisitor& visit) {
