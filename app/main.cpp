@@ -14,6 +14,7 @@
 #include "command.h"
 #include "lipscope/error.h"
 #include "memory_guard.h"
+#include "number_flags.h"
 #include "output_file.h"
 #include "terminal.h"
 
@@ -72,11 +73,12 @@ void add_common_flags(CLI::App& app, Common& common) {
   app.add_option("--threads", common.threads, "threads to use (default: all cores)")
       ->check(CLI::Range(0, 4096))
       ->type_name("N");
-  app.add_option("--time", common.time, "seconds to spend at most")
+  takes_limit(app.add_option("--time", common.time, "seconds to spend at most"))
       ->check(at_least_zero)
       ->capture_default_str()
       ->type_name("SECONDS");
-  app.add_option("--memory", common.memory, "memory to use at most (default: no limit)")
+  takes_limit(
+      app.add_option("--memory", common.memory, "memory to use at most (default: no limit)"))
       ->check(at_least_zero)
       ->type_name("GB");
   app.add_option("--seed", common.seed, "seed of the random searches")
