@@ -81,12 +81,7 @@ std::vector<Box> Dependence::loose_boxes(const Node& node) const {
   std::vector<Box> boxes;
   for (const ValueId id : node.inputs) {
     const Value& value = graph_.value(id);
-    if (value.constant && is_floating(value.type.type)) {
-      boxes.push_back(constant_box(value));
-    } else {
-      boxes.push_back(value.constant ? Box{*value.constant, *value.constant}
-                                     : any_box(value.type.shape));
-    }
+    boxes.push_back(value.constant ? value.constant->box() : any_box(value.type.shape));
   }
   return boxes;
 }

@@ -1,50 +1,116 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact fractions of 128-bit integers, for the few places where a file's numbers decide something
-// (which entry a coordinate falls on) and no rounding may have a say.
+// Rational numbers, and intervals of them: arithmetic without rounding, for decisions that must not
+// depend on it.
 //
-//   const Rational x = (Rational(2 * i + 1) / Rational(scale) - 1) / 2;
-//   const Index below = x.floor();
+//   const RationalInterval third = RationalInterval(1.0) / RationalInterval(3.0);
+//   (third * RationalInterval(3.0)).is(Rational(1))   // true
 //
-// A result with more digits throws Error(kUnsupported). Thread safety: pure functions.
+// Thread safety: values.
 #pragma once
 
 #include <compare>
-#include <cstdint>
+#include <concepts>
+#include <optional>
 
-#include "base/rounding_basic.h"
+#include "base/big_integer.h"
+#include "base/interval.h"
 
 namespace lipscope {
 
+// In lowest terms: numerator / denominator * 2^exponent, both of them odd, the denominator
+// positive; 0 is 0 / 1 * 2^0.
 class Rational {
  public:
-  __extension__ typedef __int128 Int128;
-
-  Rational(std::int64_t n = 0) : over_(n) {}  // NOLINT: as natural as an integer
-  Rational(int n) : over_(n) {}               // NOLINT
-  // Every finite double is a fraction.
+  Rational() = default;
+  Rational(BigInteger whole);  // NOLINT: as natural as an integer
+  template <std::integral T>
+  Rational(T whole) : Rational(BigInteger(static_cast<std::int64_t>(whole))) {}  // NOLINT
+  // A finite double is a rational number.
   explicit Rational(double x);
 
-  [[nodiscard]] std::int64_t floor() const;
-  [[nodiscard]] std::int64_t ceil() const { return -(-*this).floor(); }
-  // The doubles on both sides; one double where the fraction is one. Within a few units in the last
-  // place where numerator or denominator have more digits than a double.
-  [[nodiscard]] Interval enclosed() const;
+  [[nodiscard]] int sign() const noexcept {
+    return numerator_.is_zero() ? 0 : numerator_.negative() ? -1 : 1;
+  }
+  // What the number takes to write down.
+  [[nodiscard]] std::int64_t bits() const noexcept;
+  // The largest integer that is not above it.
+  [[nodiscard]] BigInteger floor() const;
+  [[nodiscard]] bool is_integer() const noexcept;
+  // The doubles around it: the same twice where it is one.
+  [[nodiscard]] Interval hull() const;
 
   [[nodiscard]] Rational operator-() const;
-  [[nodiscard]] Rational operator+(const Rational& y) const;
-  [[nodiscard]] Rational operator-(const Rational& y) const { return *this + -y; }
-  [[nodiscard]] Rational operator*(const Rational& y) const;
-  // y is not 0.
-  [[nodiscard]] Rational operator/(const Rational& y) const;
-  [[nodiscard]] std::strong_ordering operator<=>(const Rational& y) const;
-  [[nodiscard]] bool operator==(const Rational&) const = default;
+  friend Rational operator+(const Rational& a, const Rational& b);
+  friend Rational operator-(const Rational& a, const Rational& b) { return a + -b; }
+  friend Rational operator*(const Rational& a, const Rational& b);
+  // b != 0.
+  friend Rational operator/(const Rational& a, const Rational& b);
+  friend bool operator==(const Rational&, const Rational&) = default;
+  friend std::strong_ordering operator<=>(const Rational& a, const Rational& b) {
+    return (a - b).sign() <=> 0;
+  }
 
  private:
-  Rational(Int128 over, Int128 under);  // brings it to lowest terms
-
-  Int128 over_ = 0, under_ = 1;  // in lowest terms, under_ > 0
+  Rational(BigInteger numerator, BigInteger denominator, std::int64_t exponent);
+  BigInteger numerator_, denominator_ = 1;
+  std::int64_t exponent_ = 0;
 };
 
-[[nodiscard]] inline Rational abs(const Rational& x) { return x < 0 ? -x : x; }
+// All numbers between two rational ones, or a number of which nothing is known. Numbers that take
+// too long to write down become ones of which nothing is known.
+class RationalInterval {
+ public:
+  static constexpr std::int64_t kMostBits = 1 << 14;
+
+  RationalInterval() : RationalInterval(Rational()) {}
+  RationalInterval(Rational x);  // NOLINT: as natural as a number
+  RationalInterval(Rational lower, Rational upper);
+  // An infinite end makes it unknown.
+  explicit RationalInterval(const Interval& x);
+  explicit RationalInterval(double x) : RationalInterval(point(x)) {}
+  [[nodiscard]] static RationalInterval unknown();
+
+  [[nodiscard]] bool known() const noexcept { return known_; }
+  // Of a known one.
+  [[nodiscard]] const Rational& lower() const noexcept { return lower_; }
+  [[nodiscard]] const Rational& upper() const noexcept { return upper_; }
+  // The number where it is one; null otherwise.
+  [[nodiscard]] const Rational* number() const noexcept {
+    return known_ && lower_ == upper_ ? &lower_ : nullptr;
+  }
+  [[nodiscard]] bool is(const Rational& x) const noexcept {
+    return number() != nullptr && *number() == x;
+  }
+  // Outward.
+  [[nodiscard]] Interval hull() const;
+
+ private:
+  bool known_ = true;
+  Rational lower_, upper_;
+};
+
+[[nodiscard]] RationalInterval operator-(const RationalInterval& x);
+[[nodiscard]] RationalInterval operator+(const RationalInterval& x, const RationalInterval& y);
+[[nodiscard]] RationalInterval operator-(const RationalInterval& x, const RationalInterval& y);
+[[nodiscard]] RationalInterval operator*(const RationalInterval& x, const RationalInterval& y);
+// Unknown where the divisor may be 0.
+[[nodiscard]] RationalInterval operator/(const RationalInterval& x, const RationalInterval& y);
+
+// Of functions that never fall: f at both ends.
+template <class F>
+[[nodiscard]] RationalInterval never_falling(const RationalInterval& x, F&& f) {
+  if (!x.known()) return x;
+  return {f(x.lower()), f(x.upper())};
+}
+
+[[nodiscard]] RationalInterval max(const RationalInterval& x, const RationalInterval& y);
+[[nodiscard]] RationalInterval min(const RationalInterval& x, const RationalInterval& y);
+[[nodiscard]] RationalInterval abs(const RationalInterval& x);
+
+// The whole numbers a number is rounded to.
+[[nodiscard]] Rational abs(const Rational& x);
+[[nodiscard]] BigInteger ceil(const Rational& x);
+[[nodiscard]] BigInteger trunc(const Rational& x);
+[[nodiscard]] BigInteger nearest_even(const Rational& x);
 
 }  // namespace lipscope

@@ -19,13 +19,16 @@ struct BindFirst {
   std::string input;
 };
 
+constexpr const char* kUndecided =
+    "depends on the rounding of constants that are computed in the graph; store its result";
+
 class Import {
  public:
   Import(const OnnxModel::Parts& parts, const GraphOptions& options, std::set<std::string> bound)
       : parts_(parts), options_(options), bound_(std::move(bound)) {
     for (const ModelInput& input : parts.inputs) add_input(input);
     for (const auto& [name, tensor] : parts.initializers) {
-      ids_[name] = builder_.constant(name, tensor);
+      ids_[name] = builder_.constant(name, *tensor);
     }
   }
 
@@ -61,10 +64,20 @@ class Import {
         throw Error(ErrorCode::kBadFile, fmt::format("output '{}' is made by no node", name));
       outputs.push_back(found->second);
     }
-    return builder_.finish(std::move(outputs));
+    Graph graph = builder_.finish(std::move(outputs));
+    for (const Node& node : graph.nodes()) refuse_undecided(graph, node);
+    return graph;
   }
 
  private:
+  // All nodes at constants are folded, but for those whose integers rounding leaves open.
+  static void refuse_undecided(const Graph& graph, const Node& node) {
+    if (std::ranges::any_of(node.inputs, [&](ValueId id) { return !graph.value(id).constant; }))
+      return;
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("node '{}': operator {} {}", node.name, node.op->name(), kUndecided));
+  }
+
   void add_input(const ModelInput& input) {
     if (bound_.contains(input.name)) {
       const Tensor& value = options_.known.at(input.name);
@@ -150,7 +163,7 @@ class Import {
       if (found == ids_.end())
         throw Error(ErrorCode::kBadFile, fmt::format("value '{}' is made by no node", name));
       const Value& value = builder_.value(found->second);
-      inputs.push_back(NodeInput{value.type, value.constant.get()});
+      inputs.push_back(NodeInput::of(value));
     }
     std::vector<bool> outputs;
     for (const std::string& name : node.outputs) outputs.push_back(!name.empty());
@@ -189,6 +202,11 @@ class Import {
                  (source == value || !is_floating(options_.known.at(source).type()));
         });
     if (bindable && !sources.empty()) throw BindFirst{*sources.begin()};
+    if (sources.empty()) {
+      throw Error(ErrorCode::kUnsupported,
+                  fmt::format("node '{}': operator {}: input {} ('{}') {}", node.name, node.op,
+                              needs.input, value, kUndecided));
+    }
     throw Error(
         ErrorCode::kUnsupported,
         fmt::format(
@@ -242,7 +260,10 @@ std::string refusal(const OnnxModel::Parts& parts, const FileNode& node) {
   for (const std::string& name : node.inputs) {
     const Tensor* stored = stored_value(parts, name);
     inputs.emplace_back();
-    if (stored != nullptr) inputs.back() = NodeInput{{stored->type(), stored->shape()}, stored};
+    if (stored != nullptr) {
+      inputs.back() =
+          NodeInput{{stored->type(), stored->shape()}, std::make_shared<const Constant>(*stored)};
+    }
   }
   std::vector<bool> outputs;
   for (const std::string& name : node.outputs) outputs.push_back(!name.empty());

@@ -113,7 +113,7 @@ struct Div {
   static ValueId add_adjoint(const AdjointArgs& args) {
     GraphBuilder& builder = args.builder;
     const ValueType type = builder.value(args.inputs[1]).type;
-    const OnnxNode node("Reciprocal", 13, {}, {NodeInput{type, nullptr}});
+    const OnnxNode node("Reciprocal", 13, {}, {NodeInput{type}});
     const ValueId inverse =
         builder.add(find_op_kind("Reciprocal")->import(node).op, {args.inputs[1]}, "gradient")[0];
     const ValueId g =

@@ -17,7 +17,8 @@
 // has the element type of a. A function linear in a also has Interval weight_a(Interval b), its
 // factor; the same for b. PairPlane plane(a, b), if there, bounds it by affine functions. Operands
 // of different types are allowed where F has a member kMixed; integers are then read as reals. One
-// with a member kField takes any numbers that can be added, multiplied and divided. Computed
+// with a member kField takes any numbers that can be added, multiplied and divided; another one may
+// have RationalInterval exact(a, b), the function in rational arithmetic. Computed
 // computed(machine, a, b), if there, is how a machine computes it.
 #pragma once
 
@@ -25,6 +26,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/exact_map.h"
 #include "ops/adjoint.h"
 #include "ops/affine_rows.h"
 #include "ops/broadcast.h"
@@ -129,7 +131,7 @@ void combine(Index n, const A* a, Index step_a, const B* b, Index step_b, R* __r
 }
 
 template <class F>
-class BinaryOp final : public Op, public GraphAdjoint, public WideMap, public MachineMap {
+class BinaryOp final : public Op, public GraphAdjoint, public WideMap, public MachineMap, public ExactMap {
  public:
   // `type`: of the first operand and the result. `numpy`: broadcast by its rule.
   BinaryOp(F function, Broadcast<2> plan, ElementType type, bool numpy = true)
@@ -250,6 +252,26 @@ class BinaryOp final : public Op, public GraphAdjoint, public WideMap, public Ma
       if (is_floating(type_)) return std::make_unique<BinaryStep<F>>(machine, f_, plan_);
     }
     return nullptr;
+  }
+  bool push_exact([[maybe_unused]] std::span<const ExactTensor* const> in,
+                  [[maybe_unused]] std::span<ExactTensor> out) const override {
+    const auto push = [&](auto&& f) {
+      if (!is_floating(type_)) return false;
+      out[0].resize(static_cast<std::size_t>(plan_.size()));
+      for_each_pair([&](Index o, Index i, Index j) {
+        out[0][static_cast<std::size_t>(o)] =
+            f((*in[0])[static_cast<std::size_t>(i)], (*in[1])[static_cast<std::size_t>(j)]);
+      });
+      return true;
+    };
+    using Exact = RationalInterval;
+    if constexpr (requires { F::kField; }) {
+      return push([&](const Exact& a, const Exact& b) { return f_.value(a, b); });
+    } else if constexpr (requires(const Exact& x) { f_.exact(x, x); }) {
+      return push([&](const Exact& a, const Exact& b) { return f_.exact(a, b); });
+    } else {
+      return false;
+    }
   }
 
  private:

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "graph/exact_map.h"
 #include "ops/element_code.h"
 #include "ops/entry_bounds.h"
 #include "ops/integers.h"
@@ -40,11 +41,12 @@ class CastStep final : public MachineStep {
 
 // Of a value that moves. Between floating types nothing is rounded: see Tensor::cast, whose meaning
 // this has.
-class Cast final : public Op, public MachineMap {
+class Cast final : public Op, public MachineMap, public ExactMap {
  public:
   Cast(ElementType from, ElementType to) : from_(from), to_(to) {}
   CastTypes types() const { return {from_, to_}; }
   std::string_view name() const override { return "Cast"; }
+  bool decides_exactly() const override { return true; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override {
     return {{to_, in[0].shape}};
   }
@@ -81,6 +83,11 @@ class Cast final : public Op, public MachineMap {
     for (Index i = 0; i < x.size(); ++i) out.set(i, enclose(x[i]));
     return std::vector<Box>{std::move(out).finish()};
   }
+  bool push_exact(std::span<const ExactTensor* const> in,
+                  std::span<ExactTensor> out) const override {
+    for (const RationalInterval& x : *in[0]) out[0].push_back(converted(x));
+    return true;
+  }
   std::optional<Gain> gain(const GainQuery& query) const override {
     const BoxEntries x(query.in[0]);
     EntryGain gain(x);
@@ -100,6 +107,16 @@ class Cast final : public Op, public MachineMap {
   }
 
  private:
+  // Integers that do not fit wrap around later.
+  RationalInterval converted(const RationalInterval& x) const {
+    if (is_floating(to_) || !x.known()) return x;
+    if (to_ != ElementType::kBool)
+      return never_falling(x, [](const Rational& e) { return Rational(trunc(e)); });
+    const bool positive = x.lower().sign() > 0, negative = x.upper().sign() < 0;
+    if (x.is(Rational()) || positive || negative)
+      return RationalInterval(x.is(Rational()) ? 0.0 : 1.0);
+    return RationalInterval(Interval{0, 1});
+  }
   Interval enclose(const Interval& x) const {
     if (is_floating(to_)) return x;
     if (to_ == ElementType::kBool) {

@@ -20,6 +20,10 @@ struct Clip {
   }
   double slope(double x) const { return x > lower && x < upper ? 1 : 0; }
   Interval range(const Interval& x) const { return min(max(x, point(lower)), point(upper)); }
+  RationalInterval exact(const RationalInterval& x) const {
+    const RationalInterval raised = std::isfinite(lower) ? max(x, RationalInterval(lower)) : x;
+    return std::isfinite(upper) ? min(raised, RationalInterval(upper)) : raised;
+  }
   Interval slopes(const Interval& x) const {
     if (lower >= upper) return point(0);
     const bool cut = (lower > -kInf && x.lo <= lower) || (upper < kInf && x.hi >= upper);

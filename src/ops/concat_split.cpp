@@ -28,7 +28,7 @@ std::vector<IndexMap> slices(const Shape& whole, Index axis, const std::vector<I
   return maps;
 }
 
-class Concat final : public Op, public WideMap, public MachineMap {
+class Concat final : public Op, public WideMap, public MachineMap, public ExactMap {
  public:
   Concat(ValueType type, std::vector<IndexMap> maps)
       : type_(std::move(type)), slices_(std::move(maps)) {}
@@ -94,7 +94,7 @@ class Concat final : public Op, public WideMap, public MachineMap {
     return copy_step(machine, [this](const CopyVisitor& visit) {
       for (std::size_t k = 0; k < slices_.size(); ++k) {
         slices_[k].for_each_entry(
-            [&](Index from, Index to, double) { visit(to, static_cast<Index>(k), from); });
+            [&](Index from, Index to, const Interval&) { visit(to, static_cast<Index>(k), from); });
       }
     });
   }
@@ -105,6 +105,17 @@ class Concat final : public Op, public WideMap, public MachineMap {
     for (std::size_t k = 0; k < slices_.size(); ++k) {
       slices_[k].for_each_entry([&](Index from, Index to, const Interval&) {
         out[0].set(static_cast<std::size_t>(to), in[k]->at(static_cast<std::size_t>(from)));
+      });
+    }
+    return true;
+  }
+
+  bool push_exact(std::span<const ExactTensor* const> in,
+                  std::span<ExactTensor> out) const override {
+    out[0].resize(static_cast<std::size_t>(element_count(type_.shape)));
+    for (std::size_t k = 0; k < slices_.size(); ++k) {
+      slices_[k].for_each_entry([&](Index from, Index to, const Interval&) {
+        out[0][static_cast<std::size_t>(to)] = (*in[k])[static_cast<std::size_t>(from)];
       });
     }
     return true;

@@ -346,6 +346,26 @@ bool IndexMapOp::push_wide(std::span<const WideTensor* const> in, std::span<Wide
   return true;
 }
 
+bool IndexMapOp::push_exact(std::span<const ExactTensor* const> in,
+                            std::span<ExactTensor> out) const {
+  for (std::size_t k = 0; k < outputs_.size(); ++k) {
+    const IndexMap& map = outputs_[k].map;
+    if (map.has_weights() && !map.is_average()) return false;
+    ExactTensor& y = out[k];
+    y.resize(static_cast<std::size_t>(map.rows()));
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      const Index row = static_cast<Index>(i) / map.blocks().inner % map.block_rows();
+      y[i] = RationalInterval(map.constant_at(row));
+    }
+    map.for_each_entry([&](Index row, Index col, const Interval& weight) {
+      const RationalInterval& x = (*in[0])[static_cast<std::size_t>(col)];
+      RationalInterval& sum = y[static_cast<std::size_t>(row)];
+      sum = sum + (map.is_average() ? x / RationalInterval(std::round(1 / midpoint(weight))) : x);
+    });
+  }
+  return true;
+}
+
 void IndexMapOp::vjp(const VjpArgs& args) const {
   if (!args.grad_in[0]) return;
   fill_zero(args.grad_in[0], args.count);

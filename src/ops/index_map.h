@@ -16,6 +16,7 @@
 #include <variant>
 #include <vector>
 
+#include "graph/exact_map.h"
 #include "ops/bilinear_range.h"
 #include "ops/dispatch.h"
 #include "ops/kind.h"
@@ -137,7 +138,7 @@ class IndexMap {
 };
 
 // One input, one or several outputs.
-class IndexMapOp final : public Op, public WideMap, public MachineMap {
+class IndexMapOp final : public Op, public WideMap, public MachineMap, public ExactMap {
  public:
   struct Output {
     ValueType type;
@@ -162,6 +163,9 @@ class IndexMapOp final : public Op, public WideMap, public MachineMap {
   // Copies and averages; null for other weights. Borrows the operator.
   std::unique_ptr<const MachineStep> machine_step(const Machine& machine,
                                                   std::size_t output) const override;
+  // Of copies and averages.
+  bool push_exact(std::span<const ExactTensor* const> in,
+                  std::span<ExactTensor> out) const override;
 
  private:
   std::string name_;

@@ -211,7 +211,7 @@ std::unique_ptr<const MachineStep> IndexMapOp::machine_step(const Machine& machi
     return copy_step(
         machine,
         [&map](const CopyVisitor& visit) {
-          map.for_each_entry([&](Index row, Index col, double) { visit(row, 0, col); });
+          map.for_each_entry([&](Index row, Index col, const Interval&) { visit(row, 0, col); });
         },
         map.fill().real);
   }
@@ -219,10 +219,10 @@ std::unique_ptr<const MachineStep> IndexMapOp::machine_step(const Machine& machi
   const auto size = static_cast<std::size_t>(map.rows());
   EntrySum sum{.rows = std::vector<std::vector<EntrySum::Entry>>(size),
                .counts = std::vector<double>(size, 1)};
-  map.for_each_entry([&](Index row, Index col, double weight) {
+  map.for_each_entry([&](Index row, Index col, const Interval& weight) {
     const auto i = static_cast<std::size_t>(row);
     sum.rows[i].push_back({0, static_cast<std::uint32_t>(col)});
-    sum.counts[i] = std::round(1 / weight);  // a whole number, whose reciprocal was rounded
+    sum.counts[i] = std::round(1 / midpoint(weight));  // a whole number, whose reciprocal was rounded
   });
   return entry_sum_step(machine, std::move(sum));
 }

@@ -29,6 +29,7 @@ class MaxPool final : public Op, public BoxProduct, public MachineMap {
         indices_(indices) {}
 
   std::string_view name() const override { return name_; }
+  bool decides_exactly() const override { return true; }
   std::vector<ValueType> infer(std::span<const ValueType>) const override {
     if (indices_ == Indices::kNone) return {type_};
     return {type_, {ElementType::kInt64, type_.shape}};

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/settle.h"
 #include "lipscope/error.h"
 #include "ops/attribute_defaults.h"
 
@@ -29,12 +30,26 @@ bool OnnxNode::is_constant(Index k) const {
   return has_input(k) && inputs_[static_cast<std::size_t>(k)]->constant != nullptr;
 }
 
-const Tensor& OnnxNode::constant(Index k) const {
+const Constant& OnnxNode::known(Index k) const {
   if (!has_input(k)) malformed(fmt::format("input {} is missing", k));
-  const Tensor* value = inputs_[static_cast<std::size_t>(k)]->constant;
+  const Constant* value = inputs_[static_cast<std::size_t>(k)]->constant.get();
   if (value == nullptr) throw NeedsConstant{k};
   return *value;
 }
+
+const Tensor& OnnxNode::constant(Index k) const {
+  const Constant& value = known(k);
+  if (const Tensor* exact = value.exact()) return *exact;
+  const auto [found, first] = settled_.try_emplace(k);
+  if (first) found->second = settled(value);
+  if (!found->second) {
+    unsupported(fmt::format(
+        "input {} is computed in the graph, and the result is no float64 number; store one", k));
+  }
+  return *found->second;
+}
+
+Box OnnxNode::constant_box(Index k) const { return known(k).box(); }
 
 std::optional<std::vector<Index>> OnnxNode::constant_ints(Index k) const {
   if (!has_input(k)) return std::nullopt;

@@ -84,7 +84,7 @@ AxisSize from_scale(const OnnxNode& node, Index in, double scale) {
   const double length = mul_up(scale, static_cast<double>(in));
   if (!(scale > 0) || !(length < kMost)) node.malformed(fmt::format("a scale of {}", scale));
   if (length < 1) return {0, 1};  // nothing is left to read a coordinate for
-  return {(Rational(scale) * in).floor(), Rational(scale)};
+  return {axis_position((Rational(scale) * in).floor()), Rational(scale)};
 }
 
 AxisSize from_size(const OnnxNode& node, Index in, double size) {
@@ -133,7 +133,7 @@ std::vector<AxisSize> read_sizes(const OnnxNode& node, const std::vector<Index>&
     } else if (stretch) {
       result[a] = from_size(node, in[a], (*sizes)[i]);
     } else {
-      const Index length = (common * in[a] + Rational(1) / 2).floor();
+      const Index length = axis_position((common * in[a] + Rational(0.5)).floor());
       result[a] = {from_size(node, in[a], static_cast<double>(length)).out, common};
     }
   }

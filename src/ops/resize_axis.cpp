@@ -104,6 +104,13 @@ AxisRows AxisRows::product(const AxisRows& inner, Index length) const {
   return rows;
 }
 
+Index axis_position(const BigInteger& position) {
+  const auto found = position.to_int64();
+  if (!found || std::abs(*found) > (Index{1} << 48))
+    throw Error(ErrorCode::kUnsupported, "operator Resize: a position beyond any axis");
+  return *found;
+}
+
 namespace {
 
 // Where output position i lies on the input axis.
@@ -130,10 +137,10 @@ Rational coordinate(const ResizeRule& rule, Index i, Index in, Index out, const 
 }
 
 Index nearest(const ResizeRule& rule, const Rational& x, const Rational& scale) {
-  const Index low = x.floor();
+  const Index low = axis_position(x.floor());
   if (rule.nearest == "floor") return low;
-  if (rule.nearest == "ceil") return x.ceil();
-  if (rule.nearest == "simple") return scale < 1 ? x.ceil() : low;
+  if (rule.nearest == "ceil") return axis_position(ceil(x));
+  if (rule.nearest == "simple") return scale < 1 ? axis_position(ceil(x)) : low;
   const Rational half = Rational(1) / 2, ratio = x - low;
   if (rule.nearest == "round_prefer_ceil") return ratio < half ? low : low + 1;
   return ratio > half ? low + 1 : low;
@@ -142,8 +149,8 @@ Index nearest(const ResizeRule& rule, const Rational& x, const Rational& scale) 
 Interval kernel(const ResizeRule& rule, const Rational& distance) {
   const Rational exact = abs(distance);
   if (rule.kernel == ResizeKernel::kLinear)
-    return exact < 1 ? (Rational(1) - exact).enclosed() : point(0);
-  const Interval d = exact.enclosed(), a = point(rule.cubic_a);
+    return exact < 1 ? (Rational(1) - exact).hull() : point(0);
+  const Interval d = exact.hull(), a = point(rule.cubic_a);
   if (exact <= 1) return ((a + 2) * d - (a + 3)) * sqr(d) + 1;
   if (exact < 2) return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
   return point(0);
@@ -154,7 +161,8 @@ void add_weights(const ResizeRule& rule, const Rational& x, Index in, const Rati
                  AxisRows& rows) {
   const Rational shrink = rule.antialias && scale < 1 ? scale : Rational(1);
   const Rational reach = Rational(rule.kernel == ResizeKernel::kLinear ? 1 : 2) / shrink;
-  const Index first = (x - reach).floor() + 1, last = (x + reach).ceil() - 1;
+  const Index first = axis_position((x - reach).floor()) + 1;
+  const Index last = axis_position(ceil(x + reach)) - 1;
   std::vector<std::pair<Index, Interval>> terms;
   Interval total = point(0);
   for (Index j = first; j <= last; ++j) {

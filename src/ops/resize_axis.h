@@ -10,6 +10,9 @@
 
 namespace lipscope {
 
+// A position on an axis; throws kUnsupported far beyond any.
+[[nodiscard]] Index axis_position(const BigInteger& position);
+
 enum class ResizeKernel { kNearest, kLinear, kCubic };
 
 // Attribute values as ONNX spells them; nearest also "simple" (opset 10 and Upsample: floor, but

@@ -62,7 +62,7 @@ std::vector<double> random_scales() {
 
 TEST(ResizeNearest, TakesTheEntryTheScaleSays) {
   for (const double s : random_scales()) {
-    const Index in = 9, out = Rational(s * 9).floor();
+    const Index in = 9, out = axis_position(Rational(s * 9).floor());
     for (const char* nearest : {"floor", "ceil", "round_prefer_floor", "round_prefer_ceil"}) {
       ResizeRule rule;
       rule.nearest = nearest;
@@ -95,7 +95,7 @@ TEST(ResizeNearest, TakesTheEntryTheScaleSays) {
 
 TEST(ResizeLinear, WeightsHoldTheExactOnes) {
   for (const double s : random_scales()) {
-    const Index in = 9, out = Rational(s * 9).floor();
+    const Index in = 9, out = axis_position(Rational(s * 9).floor());
     ResizeRule rule;
     rule.kernel = ResizeKernel::kLinear;
     rule.coordinates = "asymmetric";

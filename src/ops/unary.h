@@ -13,9 +13,10 @@
 // has `Index integer(ElementType type, Index x) const` as well. `range` and `slopes` are about real
 // arithmetic, rounded outward, and may be absent; their x may be unbounded, and they give NaN where
 // the function has no value on x. `WideDual wide(const WideDual& x) const`, if there, is the
-// function in wide numbers. `Computed computed(const Machine& machine, const Computed& x) const`,
-// if there, is how a machine computes the value at numbers x of its format; parameters come into it
-// by machine.stored(). Without it the rounding of the operator is not known.
+// function in wide numbers, `RationalInterval exact(const RationalInterval& x) const` in rational
+// ones. `Computed computed(const Machine& machine, const Computed& x) const`, if there, is how a
+// machine computes the value at numbers x of its format; parameters come into it by
+// machine.stored(). Without it the rounding of the operator is not known.
 #pragma once
 
 #include <cmath>
@@ -24,6 +25,7 @@
 #include <string_view>
 #include <vector>
 
+#include "graph/exact_map.h"
 #include "linalg/operator_norm.h"
 #include "ops/dispatch.h"
 #include "ops/elementwise.h"
@@ -90,7 +92,7 @@ void over_entries(Index count, const ConstView& x, Body&& body) {
 }
 
 template <class F>
-class UnaryOp final : public Elementwise, public WideMap, public MachineMap {
+class UnaryOp final : public Elementwise, public WideMap, public MachineMap, public ExactMap {
  public:
   // `real`: whether the entries are floating; integers have no ranges and gains.
   explicit UnaryOp(F function, bool real = true) : f_(function), real_(real) {}
@@ -131,6 +133,16 @@ class UnaryOp final : public Elementwise, public WideMap, public MachineMap {
       if (real_) return std::make_unique<UnaryStep<F>>(machine, f_);
     }
     return nullptr;
+  }
+  bool push_exact([[maybe_unused]] std::span<const ExactTensor* const> in,
+                  [[maybe_unused]] std::span<ExactTensor> out) const override {
+    if constexpr (requires(const F& f, const RationalInterval& x) { f.exact(x); }) {
+      if (!real_) return false;
+      for (const RationalInterval& x : *in[0]) out[0].push_back(f_.exact(x));
+      return true;
+    } else {
+      return false;
+    }
   }
 
   bool differentiable() const override { return true; }

@@ -11,7 +11,7 @@ namespace {
 // - kSelects: whether the result is one of the inputs (the first that equals it counts);
 // - weight(n): the factor after folding n inputs.
 template <class F>
-class VariadicOp final : public Op, public MachineMap {
+class VariadicOp final : public Op, public MachineMap, public ExactMap {
  public:
   VariadicOp(Shape full, std::vector<Broadcast<1>> plans)
       : full_(std::move(full)), plans_(std::move(plans)) {}
@@ -119,6 +119,20 @@ class VariadicOp final : public Op, public MachineMap {
       for_each_source(moved, [&](Index, Index i) { gain.follow(i, rate); });
     }
     return Gain{gain.value(query.norms), "pointwise-2"};
+  }
+  bool push_exact(std::span<const ExactTensor* const> in,
+                  std::span<ExactTensor> out) const override {
+    for (std::size_t k = 0; k < plans_.size(); ++k) {
+      if (k == 0) out[0].resize(static_cast<std::size_t>(element_count(full_)));
+      for_each_source(k, [&](Index o, Index i) {
+        const RationalInterval& x = (*in[k])[static_cast<std::size_t>(i)];
+        RationalInterval& all = out[0][static_cast<std::size_t>(o)];
+        all = k == 0 ? x : F::fold_ranges(all, x);
+      });
+    }
+    const RationalInterval count(static_cast<double>(plans_.size()));
+    for (RationalInterval& x : out[0]) x = F::weight(2) != 1 ? x / count : x;
+    return true;
   }
   bool matrix(const MatrixQuery& query, const EntryVisitor& visit) const override {
     if constexpr (F::kSelects) return plans_.size() == 1 && entries(query, point(1), visit);
@@ -228,7 +242,10 @@ struct Max {
     return a > b || a != a ? a : b;  // a NaN on either side stays
   }
   static constexpr Interval kLoser{-kInf, -kInf};
-  static Interval fold_ranges(const Interval& a, const Interval& b) { return max(a, b); }
+  template <class X>
+  static X fold_ranges(const X& a, const X& b) {
+    return max(a, b);
+  }
   static bool never_wins(const Interval& x, const Interval& rival) { return x.hi <= rival.lo; }
   static constexpr auto relax = relax_largest;
   static double weight(std::size_t) { return 1; }
@@ -241,7 +258,10 @@ struct Min {
     return a < b || a != a ? a : b;
   }
   static constexpr Interval kLoser{kInf, kInf};
-  static Interval fold_ranges(const Interval& a, const Interval& b) { return min(a, b); }
+  template <class X>
+  static X fold_ranges(const X& a, const X& b) {
+    return min(a, b);
+  }
   static bool never_wins(const Interval& x, const Interval& rival) { return x.lo >= rival.hi; }
   static constexpr auto relax = relax_smallest;
   static double weight(std::size_t) { return 1; }
@@ -253,7 +273,10 @@ struct Sum {
   static T fold(T a, T b) {
     return a + b;
   }
-  static Interval fold_ranges(const Interval& a, const Interval& b) { return a + b; }
+  template <class X>
+  static X fold_ranges(const X& a, const X& b) {
+    return a + b;
+  }
   static double weight(std::size_t) { return 1; }
 };
 struct Mean : Sum {

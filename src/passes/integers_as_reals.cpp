@@ -90,7 +90,8 @@ class AsReals {
       if (dequantize_split(*node->op)) {
         return std::ranges::count(node->inputs, id) == 1 && node->inputs[0] == id &&
                std::ranges::all_of(std::span(node->inputs).subspan(1), [&](ValueId other) {
-                 return graph_.value(other).constant && !graph_.value(other).enclosure;
+                 const auto& constant = graph_.value(other).constant;
+                 return constant && constant->exact() != nullptr;
                });
       }
       if (!only_widens(graph_, *node) && as_rearrangement(*node->op) == nullptr) return false;
@@ -129,12 +130,12 @@ class AsReals {
     ValueId levels = builder_.add(cast, {inputs[0]}, node.name + "/levels")[0];
     levels = reshaped(builder_, levels, {split.outer, split.length, split.inner});
     if (inputs.size() > 2) {
-      const Tensor zero = graph_.value(node.inputs[2]).constant->cast(type);
+      const Tensor zero = graph_.value(node.inputs[2]).constant->exact()->cast(type);
       const ValueId shift =
           builder_.constant(node.name + "/zero_point", zero.reshaped({split.length, 1}));
       levels = add_node(builder_, "Sub", {levels, shift}, node.name + "/shifted");
     }
-    const Tensor scale = graph_.value(node.inputs[1]).constant->cast(type);
+    const Tensor scale = graph_.value(node.inputs[1]).constant->exact()->cast(type);
     const ValueId steps =
         builder_.constant(node.name + "/scale", scale.reshaped({split.length, 1}));
     const ValueId scaled = add_node(builder_, "Mul", {levels, steps}, node.name + "/scaled");

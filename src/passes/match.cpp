@@ -21,11 +21,10 @@ const Node* Matcher::made_by(ValueId id, std::string_view op) const {
 
 namespace {
 
-std::optional<double> exact_scalar(const Value& value) {
-  const auto& constant = value.constant;
-  if (!constant || constant->size() == 0 || !is_floating(constant->type()) || value.enclosure)
-    return std::nullopt;
-  const auto entries = constant->doubles();
+std::optional<double> exact_scalar(const Constant* constant) {
+  const Tensor* exact = constant != nullptr ? constant->exact() : nullptr;
+  if (exact == nullptr || exact->size() == 0 || !is_floating(exact->type())) return std::nullopt;
+  const auto entries = exact->doubles();
   const bool uniform =
       std::all_of(entries.begin(), entries.end(), [&](double e) { return e == entries[0]; });
   if (!uniform || !std::isfinite(entries[0])) return std::nullopt;
@@ -40,13 +39,15 @@ bool Matcher::keeps_type(const Node& node, std::size_t constant_side) const {
 }
 
 std::optional<double> Matcher::scalar_at(const Node& node, std::size_t side) const {
-  return keeps_type(node, side) ? exact_scalar(value(node.inputs[side])) : std::nullopt;
+  return keeps_type(node, side) ? exact_scalar(value(node.inputs[side]).constant.get()) : std::nullopt;
 }
 
 bool Matcher::root_at(const Node& node, std::size_t side, double square) const {
   if (!keeps_type(node, side)) return false;
-  const auto& folded = value(node.inputs[side]).folded;
-  return folded && folded->op->name() == "Sqrt" && exact_scalar(folded->inputs[0]) == square;
+  const auto& constant = value(node.inputs[side]).constant;
+  const Folded* folded = constant ? constant->folded() : nullptr;
+  return folded != nullptr && folded->op->name() == "Sqrt" &&
+         exact_scalar(folded->inputs[0].get()) == square;
 }
 
 std::optional<std::pair<ValueId, double>> Matcher::with_scalar(const Node& node) const {

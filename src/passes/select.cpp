@@ -62,14 +62,20 @@ const Node* first_node(const Graph& graph, const Selection& selection) {
   return embedding_of_ids(graph, last_value(graph, selection));
 }
 
-// Any value of the type: a constant that stands for every one.
-ValueId free_constant(GraphBuilder& builder, const Value& value) {
-  Tensor zero = Tensor::zeros(value.type.type, value.type.shape);
-  auto box = std::make_shared<Box>(Box{zero, zero});
-  std::ranges::fill(box->lower.doubles(), -std::numeric_limits<double>::infinity());
-  std::ranges::fill(box->upper.doubles(), std::numeric_limits<double>::infinity());
-  return builder.constant(value.name, std::make_shared<const Tensor>(std::move(zero)),
-                          std::move(box));
+// A value that may be any of its type: a constant in a box without ends, or integers that depend
+// on one and are therefore not known.
+ValueId free_value(GraphBuilder& builder, const Value& value) {
+  const bool real = is_floating(value.type.type);
+  const Tensor zero =
+      Tensor::zeros(real ? value.type.type : ElementType::kFloat64, value.type.shape);
+  Box box{zero, zero};
+  std::ranges::fill(box.lower.doubles(), -std::numeric_limits<double>::infinity());
+  std::ranges::fill(box.upper.doubles(), std::numeric_limits<double>::infinity());
+  const ValueId any =
+      builder.constant(value.name, std::make_shared<const Constant>(zero, std::move(box)));
+  if (real) return any;
+  const ValueId like = builder.constant("type", Tensor::zeros(value.type.type, {1}));
+  return add_node(builder, "CastLike", {any, like}, value.name, {}, 15, {value.name});
 }
 
 class Cut {
@@ -126,10 +132,8 @@ class Cut {
     }
     for (const ValueId id : graph_.inputs()) {
       const Value& value = graph_.value(id);
-      const bool moves =
-          selection_.wrt.empty() || value.name == selection_.wrt || !is_floating(value.type.type);
-      map_[id.index] =
-          moves ? builder_.input(value.name, value.type) : free_constant(builder_, value);
+      const bool moves = selection_.wrt.empty() || value.name == selection_.wrt;
+      map_[id.index] = moves ? builder_.input(value.name, value.type) : free_value(builder_, value);
     }
   }
 

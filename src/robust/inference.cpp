@@ -46,7 +46,7 @@ InferenceError::InferenceError(const Graph& graph, ValueId last, const Inference
   constants_.resize(graph.values().size());
   for (std::size_t v = 0; v < needed.size(); ++v) {
     const Value& value = graph.values()[v];
-    if (needed[v] && value.constant) constants_[v] = constants.errors(value);
+    if (needed[v] && value.constant) constants_[v] = constants.errors(*value.constant, value.name);
   }
   for (const Node& node : graph.nodes()) {
     for (std::size_t k = 0; k < node.outputs.size(); ++k) {
@@ -69,11 +69,21 @@ void InferenceError::add_step(const Node& node, std::size_t output) {
   steps_.push_back({&node, output, std::move(made)});
 }
 
-std::vector<Computed> InferenceError::at(std::span<const double> center, double radius,
-                                         const Norm& norm) const {
+std::vector<Box> InferenceError::ball_boxes(std::span<const double> center, double radius,
+                                            const Norm& norm) const {
+  if (radius == 0) {
+    std::vector<Box> points;
+    for (const Tensor& tensor : split_inputs(graph_, center)) points.push_back({tensor, tensor});
+    return points;
+  }
   Domain domain;
   domain.ball = Ball{Tensor::vector({center.begin(), center.end()}), radius, norm};
-  ValueBoxes boxes(graph_, input_boxes(graph_, domain));
+  return input_boxes(graph_, domain);
+}
+
+std::vector<Computed> InferenceError::at(std::span<const double> center, double radius,
+                                         const Norm& norm) const {
+  ValueBoxes boxes(graph_, ball_boxes(center, radius, norm));
   std::vector<std::vector<double>> errors = constants_;
   for (const ValueId id : graph_.inputs()) {
     const Box& box = boxes.at(id);

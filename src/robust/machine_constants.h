@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <string>
 #include <vector>
 
 #include "lipscope/graph.h"
@@ -17,15 +18,16 @@ class MachineConstants {
   explicit MachineConstants(const Machine& machine) : machine_(machine) {}
 
   // How far the entries of a constant can be off; zero for integers. Throws kUnsupported where it
-  // is computed by an operator whose rounding is not known.
-  const std::vector<double>& errors(const Value& value);
+  // is computed by an operator whose rounding is not known; `name` is for that message.
+  const std::vector<double>& errors(const Constant& constant, const std::string& name);
 
  private:
-  [[nodiscard]] std::vector<double> stored(const Value& value) const;
-  [[nodiscard]] std::vector<double> computed(const Value& value);
+  [[nodiscard]] std::vector<double> stored(const Constant& constant) const;
+  [[nodiscard]] std::vector<double> computed(const Constant& constant,
+                                             const std::string& name);
 
   Machine machine_;
-  std::map<const Tensor*, std::vector<double>> known_;
+  std::map<const Constant*, std::vector<double>> known_;
 };
 
 }  // namespace lipscope

@@ -6,8 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <fstream>
 
 #include "lipscope/certificate.h"
 #include "lipscope/error.h"
@@ -36,10 +34,8 @@ std::string shortened(std::string reason) {
 
 class GraphCheck {
  public:
-  explicit GraphCheck(std::uint64_t seed) : seed_(seed), rng_(seed * 77 + 1), made_(random_graph(seed)) {
-    if (const char* file = std::getenv("LIPSCOPE_DUMP")) {
-      std::ofstream(file, std::ios::binary) << made_.model.SerializeAsString();
-    }
+  GraphCheck(const RandomGraph& graph, std::uint64_t seed)
+      : seed_(seed), rng_(seed * 77 + 1), made_(graph) {
     for (const auto& node : made_.model.graph().node()) ++tally_.operators[node.op_type()];
     tally_.graphs = 1;
   }
@@ -354,7 +350,7 @@ class GraphCheck {
 
   std::uint64_t seed_;
   std::mt19937_64 rng_;
-  RandomGraph made_;
+  const RandomGraph& made_;
   std::optional<lipscope::OnnxModel> onnx_;
   std::optional<lipscope::Graph> whole_;
   std::optional<lipscope::Selected> selected_;
@@ -377,6 +373,12 @@ void Tally::add(const Tally& o) {
   failures.insert(failures.end(), o.failures.begin(), o.failures.end());
 }
 
-Tally check_graph(std::uint64_t seed) { return GraphCheck(seed).run(); }
+Tally check_graph(const RandomGraph& graph, std::uint64_t seed) {
+  return GraphCheck(graph, seed).run();
+}
+std::string kind_of(const std::string& failure) {
+  const std::size_t start = failure.find(": ") + 2;
+  return failure.substr(start, 9);
+}
 
 }  // namespace oracle

@@ -18,7 +18,9 @@ struct Tally {
   void add(const Tally& other);
 };
 
-// LIPSCOPE_DUMP=FILE writes the model.
-Tally check_graph(std::uint64_t seed);
+// `seed` chooses the questions.
+Tally check_graph(const RandomGraph& graph, std::uint64_t seed);
+// What kind of failure it is, to tell whether a smaller graph has the same.
+std::string kind_of(const std::string& failure);
 
 }  // namespace oracle

@@ -125,8 +125,13 @@ bool inside(const lipscope::Domain& domain, const Point& x) {
   for (std::size_t i = 0; i < x.size(); ++i) {
     offset.push_back(Number(x[i]) - Number(domain.ball->center.doubles()[i]));
   }
-  const Number distance = norm(offset, domain.ball->norm.p());
-  return mpfr_cmp_d(distance.upper().get(), domain.ball->radius) <= 0;
+  const double p = domain.ball->norm.p();
+  const Number radius(domain.ball->radius);
+  if (std::isinf(p)) return compare(norm(offset, p), radius) <= 0;
+  // Powers of the norm, exactly.
+  Number sum(0);
+  for (const Number& e : offset) sum = sum + pow(abs(e), Number(p));
+  return compare(sum, pow(radius, Number(p))) <= 0;
 }
 
 Point strongest_direction(const std::vector<Point>& columns, double p, double q) {

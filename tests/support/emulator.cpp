@@ -51,7 +51,9 @@ class Emulation {
     const Graph& graph = net_.graph;
     std::vector<Reals> made(graph.values().size());
     for (std::size_t v = 0; v < made.size(); ++v) {
-      if (graph.values()[v].constant) made[v] = constant(graph.values()[v]);
+      if (graph.values()[v].constant) {
+        made[v] = constant(*graph.values()[v].constant, graph.values()[v].name);
+      }
     }
     std::size_t next = 0;
     for (const ValueId id : graph.inputs()) {
@@ -72,27 +74,28 @@ class Emulation {
   }
 
  private:
-  Reals constant(const Value& value) {
+  Reals constant(const Constant& value, const std::string& name) {
     Reals found;
-    if (!is_floating(value.type.type)) return found;
+    if (!is_floating(value.type())) return found;
+    const Folded* folded = value.folded();
     const bool computed =
-        value.folded && std::ranges::any_of(value.folded->inputs, [](const Value& v) {
-          return is_floating(v.type.type);
+        folded != nullptr && std::ranges::any_of(folded->inputs, [](const auto& input) {
+          return is_floating(input->type());
         });
     if (!computed) {
-      for (Index i = 0; i < value.constant->size(); ++i)
-        found.push_back(values_.round(value.constant->at(i)));
+      for (Index i = 0; i < value.size(); ++i)
+        found.push_back(values_.round(value.approximate().at(i)));
       return found;
     }
     std::vector<Reals> made;
     std::vector<Shape> shapes;
-    for (const Value& input : value.folded->inputs) {
-      made.push_back(constant(input));
-      shapes.push_back(input.type.shape);
+    for (const auto& input : folded->inputs) {
+      made.push_back(constant(*input, name));
+      shapes.push_back(input->shape());
     }
     std::vector<const Reals*> in;
     for (const Reals& m : made) in.push_back(&m);
-    return apply(*value.folded->op, value.name, value.type, in, shapes);
+    return apply(*folded->op, name, {value.type(), value.shape()}, in, shapes);
   }
 
   double number(const std::string& value, const char* name, double none) const {
