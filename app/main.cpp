@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/parallel.h"
+#include "base/printable.h"
 #include "command.h"
 #include "lipscope/error.h"
 #include "memory_guard.h"
@@ -34,7 +35,9 @@ int exit_code(ErrorCode code) {
   return 70;
 }
 
-int fail(const Common& common, ErrorCode code, const std::string& message) {
+// Names out of files may hold anything.
+int fail(const Common& common, ErrorCode code, const std::string& text) {
+  const std::string message = one_line(text);
   if (common.json) {
     const Json document{
         {"schema", "lipscope.error/1"}, {"code", to_string(code)}, {"message", message}};
