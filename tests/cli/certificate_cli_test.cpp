@@ -78,6 +78,12 @@ TEST_F(CertificateCli, HostileFilesAreRefusedOnOneLine) {
     for (int i = 0; i < 300'000; ++i) deep += open;
     expect_failure(call(file("deep.json", deep)), 3, "brackets");
   }
+  // All brackets closed, in a document that is right otherwise.
+  std::string text = certificate();
+  const std::string claim = "\"claim\":";
+  text.insert(text.find(claim) + claim.size(),
+              std::string(300'000, '[') + std::string(300'000, ']') + ",\"more\":");
+  expect_failure(call(file("deep.json", text)), 3, "brackets");
   const std::string big = file("big.json", "{}");
   fs::resize_file(big, std::uintmax_t{1} << 30U);  // a hole
   expect_failure(call(big), 3, "1073741824 bytes");

@@ -31,7 +31,9 @@ class InferenceCli : public Cli {
   }
   // One sample of class 1.
   std::string sample(double first, double second) const {
-    return " --data " + array("x.npy", Tensor(ElementType::kFloat64, {1, 2}, {first, second})) +
+    return " --data " +
+           array("x.npy",
+                 Tensor(ElementType::kFloat64, {1, 2}, std::vector<double>{first, second})) +
            " --labels " + array("y.npy", Tensor::integers({1}, {1})) + " --norm inf --time 2";
   }
   Json answer(const std::string& model, const std::string& flags) const {
