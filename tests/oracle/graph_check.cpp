@@ -175,8 +175,11 @@ class GraphCheck {
     const Index kind = pick(10);
     if (kind < 5) return domain;
     Point centre = random_point();
+    if (pick(5) == 0 && !made_.landmarks.empty()) {
+      std::fill(centre.begin(), centre.end(), one_of(made_.landmarks) * one_of(std::vector{1.0, 0.75, 1.5}));
+    }
     const double radius = one_of(std::vector{1.0, 0.1, 1e-3, 5.0}) *
-                          (pick(3) == 0 && centre[0] != 0 ? std::abs(centre[0]) : 1.0);
+                          (pick(2) == 0 && centre[0] != 0 ? std::abs(centre[0]) : 1.0);
     if (kind < 8 || kind == 9) {
       Point low = centre, high = centre;
       for (std::size_t i = 0; i < low.size(); ++i) {

@@ -83,7 +83,7 @@ Value activation(Builder& b, const Value& x) {
 Value clip_layer(Builder& b, const Value& x) {
   const auto bound = [&](double near) -> Value {
     if (b.chance(25)) return kAbsent;
-    if (b.chance(40)) return b.scalar(x.type(), b.chance(60) ? near : special_number(b));
+    if (b.chance(40)) return b.scalar(x.type(), b.chance(50) ? near : special_number(b));
     return reshaped(b, odd_constant(b, x.type()), {});
   };
   const Value low = bound(-0.5), high = bound(0.75);
@@ -202,8 +202,8 @@ Value cast_layer(Builder& b, const Value& x) {
 Value two_inputs(Builder& b, const Value& x, const Value& other) {
   b.tame = false;
   Value y = other;
-  if (!is_floating(y.type()) || b.chance(20)) {
-    if (b.chance(40)) y = b.add("Cast", {y}, {{"to", b.one_of<Index>({T::INT32, T::INT64, T::BOOL})}});
+  if (!is_floating(y.type()) || y.type() != x.type() || b.chance(40)) {
+    if (b.chance(60)) y = b.add("Cast", {y}, {{"to", b.one_of<Index>({T::INT32, T::INT64, T::BOOL})}});
     y = b.add("Cast", {y}, {{"to", Index{x.type()}}});
   }
   if (b.chance(20)) y = b.add(b.one_of<std::string>({"Tanh", "Relu", "Sigmoid", "Floor", "Sign"}), {y});

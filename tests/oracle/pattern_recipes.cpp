@@ -12,10 +12,9 @@ Value pattern_constant(Builder& b, const Value& x, double usual) {
   const Type type = x.type();
   double value = usual;
   if (b.chance(15)) value = usual * b.one_of<double>({2, 0.5, 1 + 0x1p-20, 1.5, -1});
-  if (b.chance(6)) {
-    value = special_number(b);
-    b.tame = false;
-  }
+  if (b.chance(6)) value = special_number(b);
+  if (b.chance(4)) value = b.one_of<double>({0x1p-1074, 0x1p-1073, 1e-310, 0x1p-149});
+  b.tame = b.tame && std::abs(value) > 1e-6 && std::abs(value) < 1e6;
   Dims dims;
   switch (b.pick(10)) {
     case 0: dims = {1}; break;
@@ -115,10 +114,13 @@ Value pattern(Builder& b, const Value& x) {
   static const std::vector<Recipe> kRecipes = {gelu_erf, gelu_erf, gelu_tanh, silu, hard_swish, mish, layer_norm, layer_norm,
                                                layer_norm, softmax, batch_norm};
   Value y = b.one_of(kRecipes)(b, x);
-  if (b.chance(15)) {
-    // Tiny factors are made up for.
-    const double size = std::abs(y.sample.at(0).middle());
-    if (size > 0 && size < 1e-100) y = b.add("Mul", {y, b.scalar(x.type(), 1e300)});
+  // Tiny factors are made up for.
+  const double limit = x.type() == onnx::TensorProto::DOUBLE ? 1e300 : 1e38;
+  for (int k = 0; k < 4; ++k) {
+    Number size(0);
+    for (const Number& e : y.sample.entries) size = max(size, abs(e));
+    if (compare(size, Number(0)) == 0 || size.middle() * limit > 1e3 || size.middle() > 1e-20) break;
+    y = b.add("Mul", {y, b.scalar(x.type(), limit)});
   }
   return y;
 }
