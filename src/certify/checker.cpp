@@ -16,6 +16,7 @@
 #include "certify/document.h"
 #include "linalg/operator_norm.h"
 #include "lipscope/error.h"
+#include "ops/entry_bounds.h"
 #include "passes/split_softmax.h"
 #include "pieces/bounded_region.h"
 #include "pieces/cone_region.h"
@@ -238,7 +239,7 @@ class Checker {
     for (const ValueId id : graph_.inputs()) {
       const ValueType& type = graph_.value(id).type;
       if (!is_floating(type.type)) {
-        boxes.emplace_back();
+        boxes.push_back(integer_box(type));
         continue;
       }
       Box box = line(type.shape);
@@ -265,6 +266,7 @@ class Checker {
     for (std::size_t v = 0; v < boxes.size(); ++v) {
       const Value& value = graph_.values()[v];
       if (value.constant) boxes[v] = value.constant->box();
+      if (!value.constant && !is_floating(value.type.type)) boxes[v] = integer_box(value.type);
     }
     for (std::size_t i = 0; i < inputs.size(); ++i) boxes[graph_.inputs()[i].index] = inputs[i];
     for (const Node& node : graph_.nodes()) {

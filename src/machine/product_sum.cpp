@@ -57,9 +57,9 @@ class ProductSumStep final : public MachineStep {
   ProductSumStep(const Machine& machine, ProductSum sum)
       : machine_(machine),
         sum_(std::move(sum)),
-        factor_(machine.stored(sum_.factor)),
-        offset_factor_(machine.stored(sum_.offset ? sum_.offset->factor : 1)),
-        wide_(machine) {}
+        either_(machine),
+        factor_(either_.converted(machine.stored(sum_.factor))),
+        offset_factor_(either_.converted(machine.stored(sum_.offset ? sum_.offset->factor : 1))) {}
 
   void run(std::span<const ComputedView> in, const ComputedView& real,
            std::span<double> error) const override {
@@ -80,8 +80,8 @@ class ProductSumStep final : public MachineStep {
   [[nodiscard]] Computed offset_at(std::span<const ComputedView> in, std::size_t i) const {
     if (!sum_.offset) return {point(0), 0};
     const Computed c = in[sum_.offset->input].at(sum_.offset->place[i]);
-    if (sum_.offset->factor == 1) return wide_.converted(c);
-    return wide_.product(offset_factor_, c);
+    if (sum_.offset->factor == 1) return either_.converted(c);
+    return either_.product(offset_factor_, either_.converted(c));
   }
 
   // body(first operand, second operand) for products that are not zero.
@@ -144,7 +144,7 @@ class ProductSumStep final : public MachineStep {
   // With the factor on either operand, on products, on sums of blocks or on the whole sum.
   [[nodiscard]] double scaled_error(const Operands& a, const Operands& b, std::size_t i,
                                     const Computed& offset, RowTerms& row) const {
-    const double unit = wide_.unit(), lost = wide_.lost(), range = wide_.most();
+    const double unit = either_.unit(), lost = either_.lost(), range = either_.most();
     const double size = factor_.size(), off = factor_.error, sure = magnitude(factor_.real);
     // Without it, sums may be larger than with it.
     collect(a, b, i, row);
@@ -180,8 +180,8 @@ class ProductSumStep final : public MachineStep {
 
   Machine machine_;
   ProductSum sum_;
+  EitherFormat either_;
   Computed factor_, offset_factor_;
-  EitherFormat wide_;
 };
 
 }  // namespace

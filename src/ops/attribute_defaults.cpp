@@ -17,6 +17,7 @@ constexpr AttributeDefault kDefaults[] = {
     {"Elu", "alpha", 1, 1},
     {"Gemm", "alpha", 1, 1},
     {"Gemm", "beta", 1, 1},
+    {"GlobalLpPool", "p", 1, 2},
     {"GroupNormalization", "epsilon", 1, 1e-5F},
     {"HardSigmoid", "alpha", 1, 0.2F},
     {"HardSigmoid", "beta", 1, 0.5F},

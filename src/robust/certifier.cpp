@@ -112,9 +112,15 @@ void Certifier::Parts::decide(std::span<const double> point, std::span<const Int
   };
   decision.radius = radius_above(std::vector<double>(at(classes)));
   if (options.margins_needed && decision.radius > 0) {
-    // Errors on the larger ball are errors on the smaller one.
-    decision.radius =
-        std::min(decision.radius, radius_above(needed(point, winner, decision.radius)));
+    // Errors on a larger ball are errors on a smaller one; on one that is too large all is lost.
+    double largest = 1;
+    for (const double x : point) largest = std::max(largest, std::fabs(x));
+    double ball = decision.radius;
+    decision.radius = 0;
+    for (int attempt = 0; attempt < 3 && decision.radius == 0; ++attempt) {
+      decision.radius = std::min(ball, radius_above(needed(point, winner, ball)));
+      ball = std::min(ball, 64 * largest) / 16;
+    }
   }
   if (decision.radius > 0) decision.method = "global-constants";
 }

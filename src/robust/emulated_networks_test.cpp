@@ -338,6 +338,8 @@ TEST(InferenceDecisions, HoldForTheBundledModels) {
     const OnnxModel model = OnnxModel::read(models + "/" + name);
     const EmulatedGraph net{model.graph({}), {}};
     const std::vector<Interval> real = real_values(net.graph, center);
+    double largest = 0;
+    for (const Interval& logit : real) largest = std::max(largest, magnitude(logit));
     for (const InferenceFormat& format : {InferenceFormat{Type::kFloat16, Type::kFloat32},
                                           InferenceFormat{Type::kFloat32, Type::kFloat32, true}}) {
       const auto error =
@@ -349,7 +351,7 @@ TEST(InferenceDecisions, HoldForTheBundledModels) {
       for (const Habits& h : habits) {
         const Reals seen = emulate(net, center, h);
         for (std::size_t i = 0; i < seen.size(); ++i) {
-          ASSERT_LT(bound[i], 1);
+          ASSERT_LT(bound[i], largest);
           ASSERT_LE(seen[i], add_up(real[i].hi, bound[i]));
           ASSERT_GE(seen[i], sub_down(real[i].lo, bound[i]));
         }

@@ -69,11 +69,21 @@ void InferenceError::add_step(const Node& node, std::size_t output) {
   steps_.push_back({&node, output, std::move(made)});
 }
 
-std::vector<Computed> InferenceError::at(std::span<const double> center, double radius,
-                                         const Norm& norm) const {
+std::vector<Box> InferenceError::ball_boxes(std::span<const double> center, double radius,
+                                            const Norm& norm) const {
+  if (radius == 0) {
+    std::vector<Box> points;
+    for (const Tensor& tensor : split_inputs(graph_, center)) points.push_back({tensor, tensor});
+    return points;
+  }
   Domain domain;
   domain.ball = Ball{Tensor::vector({center.begin(), center.end()}), radius, norm};
-  ValueBoxes boxes(graph_, input_boxes(graph_, domain));
+  return input_boxes(graph_, domain);
+}
+
+std::vector<Computed> InferenceError::at(std::span<const double> center, double radius,
+                                         const Norm& norm) const {
+  ValueBoxes boxes(graph_, ball_boxes(center, radius, norm));
   std::vector<std::vector<double>> errors = constants_;
   for (const ValueId id : graph_.inputs()) {
     const Box& box = boxes.at(id);

@@ -34,6 +34,8 @@ class InferenceError {
     std::size_t output;
     std::unique_ptr<const MachineStep> made;
   };
+  [[nodiscard]] std::vector<Box> ball_boxes(std::span<const double> center, double radius,
+                                            const Norm& norm) const;
   void add_step(const Node& node, std::size_t output);
 
   const Graph& graph_;
