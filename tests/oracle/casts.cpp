@@ -14,9 +14,9 @@ Array cast_to(const Array& x, Type type) {
   for (Index i = 0; i < x.size(); ++i) {
     const Number& e = x.at(i);
     if (is_floating(type)) {
-      const bool narrows =
-          !is_floating(x.type) || significant_bits(type) < significant_bits(x.type) ||
-          (x.type == T::BFLOAT16 && type == T::FLOAT16);
+      const bool narrows = !is_floating(x.type) ||
+                           significant_bits(type) < significant_bits(x.type) ||
+                           (x.type == T::BFLOAT16 && type == T::FLOAT16);
       y.at(i) = narrows && !x.moving ? rounded(type, e) : e;
     } else if (type == T::BOOL) {
       y.at(i) = Number(e.is_nan() || sign(e) != 0 ? 1 : 0);

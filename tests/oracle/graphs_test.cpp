@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random graphs of every loadable operator: no proved bound contradicted by an exact quotient, no
 // value outside what exact arithmetic says. LIPSCOPE_GRAPHS=n changes how many, LIPSCOPE_SEED=n
-// which; with one graph LIPSCOPE_DUMP=FILE writes its model and LIPSCOPE_SHRINK=1 looks for a smaller
-// one that fails alike.
+// which; with one graph LIPSCOPE_DUMP=FILE writes its model and LIPSCOPE_SHRINK=1 looks for a
+// smaller one that fails alike.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -23,8 +23,11 @@ std::uint64_t setting(const char* name, std::uint64_t fallback) {
 }
 
 void print(const Tally& t) {
-  fmt::print("{} graphs, {} refused; {} queries, {} finite; {} quotients, tightest {:.17g}; {} values, {} witnesses, {} certificates; {} undecided, {} undefined\n",
-             t.graphs, t.refused, t.queries, t.finite, t.quotients, t.tightest, t.evaluations, t.witnesses, t.certificates, t.undecided, t.undefined);
+  fmt::print(
+      "{} graphs, {} refused; {} queries, {} finite; {} quotients, tightest {:.17g}; {} values, {} "
+      "witnesses, {} certificates; {} undecided, {} undefined\n",
+      t.graphs, t.refused, t.queries, t.finite, t.quotients, t.tightest, t.evaluations, t.witnesses,
+      t.certificates, t.undecided, t.undefined);
   for (const auto& [reason, n] : t.reasons) fmt::print("  {:5} {}\n", n, reason);
 }
 
