@@ -22,6 +22,8 @@ struct Folded {
   std::shared_ptr<const Op> op;
   std::vector<std::shared_ptr<const Constant>> inputs;
   std::size_t output = 0;
+  int steps = 1;      // of the longest way from stored numbers
+  bool sharp = true;  // known to a few roundings, if not as doubles then as rational numbers
 };
 
 class Constant {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/fold.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -8,6 +10,7 @@
 #include "base/interval.h"
 #include "graph/run_node.h"
 #include "graph/settle.h"
+#include "lipscope/error.h"
 
 namespace lipscope {
 namespace {
@@ -83,13 +86,34 @@ class Folding {
   [[nodiscard]] std::shared_ptr<const Constant> real(std::size_t i) const {
     Box box = range_ ? (*range_)[i] : whole_box(found_[i]);
     Tensor near = found_[i];
-    bool traced = true;
-    if (is_loose(box) && box.lower.size() <= kMostLoose) traced = tighten(box, near, i);
-    return std::make_shared<const Constant>(std::move(near), std::move(box),
-                                            traced ? made(i) : nullptr);
+    // What depends on any number there is has no history.
+    if (std::ranges::any_of(inputs_, is_free))
+      return std::make_shared<const Constant>(std::move(near), std::move(box));
+    bool sharp = std::ranges::all_of(inputs_, is_sharp);
+    if (sharp && is_loose(box)) sharp = box.lower.size() <= kMostLoose && tighten(box, near, i);
+    return std::make_shared<const Constant>(std::move(near), std::move(box), made(i, sharp));
   }
-  [[nodiscard]] std::shared_ptr<const Folded> made(std::size_t i) const {
-    return std::make_shared<const Folded>(Folded{op_, {inputs_.begin(), inputs_.end()}, i});
+  static bool is_free(const std::shared_ptr<const Constant>& input) {
+    return input->exact() == nullptr && input->folded() == nullptr;
+  }
+  static bool is_sharp(const std::shared_ptr<const Constant>& input) {
+    return input->exact() != nullptr || input->folded()->sharp;
+  }
+
+  [[nodiscard]] std::shared_ptr<const Folded> made(std::size_t i, bool sharp = true) const {
+    // Histories are walked and destroyed recursively.
+    constexpr int kMostSteps = 1000;
+    int steps = 1;
+    for (const auto& input : inputs_) {
+      if (input->folded() != nullptr) steps = std::max(steps, input->folded()->steps + 1);
+    }
+    if (steps > kMostSteps) {
+      throw Error(
+          ErrorCode::kUnsupported,
+          fmt::format("a constant that takes more than {} nodes to compute; store it", kMostSteps));
+    }
+    return std::make_shared<const Folded>(
+        Folded{op_, {inputs_.begin(), inputs_.end()}, i, steps, sharp});
   }
   // How integers came about that depend on floating numbers.
   [[nodiscard]] std::shared_ptr<const Folded> decision(std::size_t i) const {
@@ -100,22 +124,21 @@ class Folding {
   }
 
   // A difference of numbers that are nearly equal, a step that rounding leaves open: intervals of
-  // doubles say next to nothing. False when nothing is known of the numbers, as of what depends on
-  // any number there is; nobody need try again.
+  // doubles say next to nothing, rational numbers may. Whether they do.
   bool tighten(Box& box, Tensor& near, std::size_t i) const {
     const auto exact = recomputed();
-    if (!exact) return true;
+    if (!exact) return false;
     const auto lower = box.lower.doubles(), upper = box.upper.doubles(), at = near.doubles();
-    bool known = false;
+    bool sharp = true;
     for (std::size_t e = 0; e < lower.size(); ++e) {
       const RationalInterval& number = (*exact)[i][e];
-      known = known || number.known();
+      sharp = sharp && number.number() != nullptr;
       const Interval both = intersect(number.hull(), {lower[e], upper[e]});
       if (is_nan(both)) continue;
       lower[e] = both.lo, upper[e] = both.hi;
       if (is_bounded(both)) at[e] = midpoint(both);
     }
-    return known;
+    return sharp || !is_loose(box);
   }
 
   [[nodiscard]] std::optional<std::vector<ExactTensor>> recomputed() const {

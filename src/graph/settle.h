@@ -23,9 +23,8 @@ class ExactConstants {
   [[nodiscard]] ExactTensor at(const Constant& constant);
 
  private:
-  // Entries that may still be computed, and nodes in a row.
+  // Entries that may still be computed.
   Index left_ = Index{1} << 17;
-  int deeper_ = 500;
   std::map<const Constant*, ExactTensor> known_;
 };
 

@@ -415,6 +415,22 @@ TEST(ComputedConstants, WhatIsNotDecidedIsRefused) {
   }
 }
 
+// Histories end somewhere.
+TEST(ComputedConstants, LongHistoriesAreRefused) {
+  for (const int length : {900, 100000}) {
+    Sheet s;
+    Name sum = s.number(1);
+    const Name more = s.number(kE);
+    for (int i = 0; i < length; ++i) sum = s.add("Add", {sum, more});
+    const Name c = s.choose(s.add("Greater", {sum, s.number(1)}), 10, 1);
+    if (length == 900) {
+      expect_constant(s.times_x(c), 10);
+    } else {
+      EXPECT_THROW((void)s.times_x(c), Error);
+    }
+  }
+}
+
 // Integers that a constant need not be known exactly for, and results nobody uses.
 TEST(ComputedConstants, WhatIsDecidedByFarIsNotRefused) {
   Sheet s;
