@@ -16,18 +16,26 @@ Json proved(double value, std::string_view method) {
   return to_json(Bound{value, Guarantee::kProved, std::string(method)});
 }
 
-std::optional<Bound> best_lower(const Bracket& bracket) {
+namespace {
+
+struct Ends {
+  std::optional<Bound> lower, upper;
+};
+
+Ends best_ends(const Bracket& bracket) {
+  Ends ends;
   for (const Guarantee least : {Guarantee::kProved, Guarantee::kReal, Guarantee::kEstimate}) {
-    if (const auto bound = bracket.lower(least)) return bound;
+    if (!ends.lower) ends.lower = bracket.lower(least);
+    if (!ends.upper) ends.upper = bracket.upper(least);
   }
-  return std::nullopt;
+  uncross(ends.lower, ends.upper);
+  return ends;
 }
 
-std::optional<Bound> best_upper(const Bracket& bracket) {
-  for (const Guarantee least : {Guarantee::kProved, Guarantee::kReal, Guarantee::kEstimate}) {
-    if (const auto bound = bracket.upper(least)) return bound;
-  }
-  return std::nullopt;
-}
+}  // namespace
+
+std::optional<Bound> best_lower(const Bracket& bracket) { return best_ends(bracket).lower; }
+
+std::optional<Bound> best_upper(const Bracket& bracket) { return best_ends(bracket).upper; }
 
 }  // namespace lipscope::app

@@ -12,7 +12,7 @@ namespace lipscope::app {
 [[nodiscard]] Json to_json(const std::optional<Bound>& bound);
 [[nodiscard]] Json proved(double value, std::string_view method);
 
-// The bound with the best guarantee there is.
+// The bound with the best guarantee there is; the two never cross.
 [[nodiscard]] std::optional<Bound> best_lower(const Bracket& bracket);
 [[nodiscard]] std::optional<Bound> best_upper(const Bracket& bracket);
 

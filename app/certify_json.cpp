@@ -8,6 +8,7 @@
 
 #include "base64.h"
 #include "bound_json.h"
+#include "conventions.h"
 
 namespace lipscope::app {
 namespace {
@@ -54,7 +55,9 @@ Json class_json(const Certified& found) {
     const ClassRow& row = rows[c];
     Json certified = Json::array();
     for (const double radius : found.radii) {
-      const auto first = std::ranges::lower_bound(row.radii, radius);
+      const auto first = radius == 0 && !found.flags.inference.empty()
+                             ? std::ranges::upper_bound(row.radii, 0.0)  // see unproved()
+                             : std::ranges::lower_bound(row.radii, radius);
       certified.push_back(row.count > 0 ? static_cast<double>(row.radii.end() - first) /
                                               static_cast<double>(row.count)
                                         : 0);
@@ -99,6 +102,7 @@ Json certify_document(const Certified& found) {
   const double count = static_cast<double>(std::max<Index>(1, found.data.count));
   Json document{{"schema", "lipscope.certify/1"},
                 {"model", {{"file", found.model_file}, {"sha256", found.sha256}}},
+                {"output", found.output},
                 {"norm", found.norm.name()},
                 {"scope", found.flags.scope},
                 {"count", found.data.count},
@@ -113,10 +117,15 @@ Json certify_document(const Certified& found) {
                                    : Json(nullptr)}});
   }
   document["guarantee"] = {{"radius", "proved"}, {"attack_radius", "proved"}};
+  add_conventions(found.conventions, document);
   document["dropped"] = found.dropped.empty() ? Json(nullptr) : Json(found.dropped);
   document["inference"] =
       found.flags.inference.empty() ? Json(nullptr) : Json(found.flags.inference);
   if (!found.flags.accumulate.empty()) document["accumulate"] = found.flags.accumulate;
+  if (!found.flags.inference.empty()) {
+    document["subnormals"] = found.flags.flush_to_zero ? "flushed" : "kept";
+    document["squash"] = found.squash.empty() ? Json(nullptr) : Json(found.squash);
+  }
   document["classes"] = class_json(found);
   document["margins"] = Json::array();
   for (Index i = 0; i < found.constants.classes; ++i) {

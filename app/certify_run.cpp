@@ -11,9 +11,11 @@
 
 #include "base/parallel.h"
 #include "base/sha256.h"
+#include "conventions.h"
 #include "count_progress.h"
 #include "interrupt.h"
 #include "lipscope/error.h"
+#include "number_flags.h"
 #include "output_file.h"
 #include "progress.h"
 #include "sample_log.h"
@@ -25,15 +27,13 @@ using Clock = std::chrono::steady_clock;
 
 Requirement parse_requirement(const std::string& text) {
   const auto number = [&](std::string_view part) {
-    double value = 0;
-    const char* end = part.data() + part.size();
-    const auto [stop, status] = std::from_chars(part.data(), end, value);
-    if (status != std::errc() || stop != end || !(value >= 0) || std::isinf(value)) {
+    const auto value = parse_ratio(part);
+    if (!value || !(*value >= 0)) {
       throw Error(ErrorCode::kUsage, fmt::format("--require '{}': expected RADIUS:ACCURACY% with "
                                                  "an accuracy of at most 100, for example 0.5:70%",
                                                  text));
     }
-    return value;
+    return *value;
   };
   const std::size_t colon = text.find(':');
   if (colon == std::string::npos || !text.ends_with('%')) (void)number("");
@@ -113,6 +113,20 @@ void add_hints(Certified& found, Index classes) {
         "or are these the labels of other samples?";
   }
   found.hints.push_back(hint);
+}
+
+// A ball of the normalised input is an ellipsoid in the data unless all channels are divided by the
+// same number; the largest ball inside it is given by the smallest.
+std::string scale_hint(const CertifyFlags& flags) {
+  const std::vector<double>& std = flags.data.std;
+  std::string hint =
+      "--mean and --std are outside the model: radii are in units of the normalised input";
+  if (!std.empty()) {
+    const auto [least, most] = std::ranges::minmax(std);
+    hint += fmt::format("; in units of the scaled data a ball of {}{} times the radius is inside",
+                        least < most ? "the smallest --std, " : "", least);
+  }
+  return hint + "; export the normalisation with the model to have radii there";
 }
 
 std::string digest_of(const LabelledData& data) {
@@ -223,7 +237,7 @@ Index Certified::clean() const {
 Index Certified::certified_at(double radius) const {
   Index count = 0;
   for (std::size_t s = 0; s < decisions.size(); ++s)
-    count += right(s) && decisions[s].radius >= radius ? 1 : 0;
+    count += right(s) && decisions[s].radius >= radius && !unproved(s) ? 1 : 0;
   return count;
 }
 
@@ -240,8 +254,8 @@ Verdict Certified::verdict() const {
   if (!required) return Verdict::kHolds;
   const double least = required->percent * static_cast<double>(data.count);
   if (100 * static_cast<double>(certified_at(required->radius)) >= least) return Verdict::kHolds;
-  return 100 * static_cast<double>(standing_at(required->radius)) < least ? Verdict::kFails
-                                                                          : Verdict::kOpen;
+  const bool refuted = 100 * static_cast<double>(standing_at(required->radius)) < least;
+  return refuted && flags.inference.empty() ? Verdict::kFails : Verdict::kOpen;
 }
 
 Certified run_certify(const CertifyFlags& flags, const Common& common) {
@@ -249,15 +263,18 @@ Certified run_certify(const CertifyFlags& flags, const Common& common) {
   const std::stop_token interrupted = stop_on_interrupt();
   const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
   Certified found{.flags = flags};
-  const NormPair norms = parse_norms(flags.norm);
+  const NormPair norms = parse_norm_flag(flags.norm);
   if (flags.norm.find(':') != std::string::npos && !(norms.in == norms.out)) {
     throw Error(ErrorCode::kUsage,
                 fmt::format("--norm {}: a radius has one norm, that of the input", flags.norm));
   }
   found.norm = norms.in;
   if (!flags.resume.empty()) require_writable(flags.resume);
-  if (flags.inference.empty() && !flags.accumulate.empty())
-    throw Error(ErrorCode::kUsage, "--accumulate belongs to --inference");
+  if (flags.inference.empty() && (flags.flush_to_zero || !flags.accumulate.empty())) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("{} belongs to --inference",
+                            flags.flush_to_zero ? "--flush-to-zero" : "--accumulate"));
+  }
   if (!flags.require.empty()) found.required = parse_requirement(flags.require);
   for (const double radius : flags.radii) {
     if (!(radius >= 0) || std::isinf(radius))
@@ -272,7 +289,10 @@ Certified run_certify(const CertifyFlags& flags, const Common& common) {
   const Graph whole = model.graph(found.data.options);
   const Node* squash = final_squash(whole);
   if (squash != nullptr && !keeps_order(whole, *squash)) squash = nullptr;
-  if (squash != nullptr) found.dropped = squash->op->name();
+  if (squash != nullptr) {
+    (flags.inference.empty() ? found.dropped : found.squash) = squash->op->name();
+  }
+  found.output = whole.value(whole.outputs()[0]).name;
   Selection logits;
   logits.logits = squash != nullptr;
   const Selected selected = select(whole, logits);
@@ -283,14 +303,30 @@ Certified run_certify(const CertifyFlags& flags, const Common& common) {
                     "a little",
                     model.name(), selected.from));
   }
+  for (const ValueId id : selected.graph.inputs()) {
+    const Value& input = selected.graph.value(id);
+    if (is_floating(input.type.type)) continue;
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("{}: input '{}' takes whole numbers, which cannot move a little",
+                            model.name(), input.name));
+  }
+  found.conventions = selected.conventions;
+  if (!found.conventions.integers_as_reals.empty()) {
+    require_unscaled(found.conventions, parse_scale(flags.data.scale));
+    if (!flags.data.mean.empty() || !flags.data.std.empty() || !flags.inference.empty())
+      throw Error(ErrorCode::kUnsupported,
+                  fmt::format("{}: --mean, --std and --inference are for inputs that take real "
+                              "numbers; input '{}' takes whole ones",
+                              model.name(), found.conventions.integers_as_reals.front()));
+  }
   CertifyOptions options{.norm = found.norm, .parts = flags.parts, .seed = common.seed};
   if (!flags.inference.empty()) {
-    const ValueId logits_id = squash != nullptr ? squash->inputs[0] : whole.outputs()[0];
-    options.logit_error =
-        inference_error(whole, logits_id,
-                        {format_of(flags.inference),
-                         format_of(flags.accumulate.empty() ? flags.inference : flags.accumulate)},
-                        found.norm);
+    options.margins_needed =
+        inference_margins(whole, squash,
+                          {format_of(flags.inference),
+                           format_of(flags.accumulate.empty() ? flags.inference : flags.accumulate),
+                           flags.flush_to_zero},
+                          found.norm);
   }
   Certifier certifier(selected.graph, options);
   require_classes(found.data, certifier.classes(),
@@ -304,6 +340,7 @@ Certified run_certify(const CertifyFlags& flags, const Common& common) {
                  {"attack", flags.attack},
                  {"inference", flags.inference},
                  {"accumulate", flags.accumulate},
+                 {"flush_to_zero", flags.flush_to_zero},
                  {"parts", flags.parts},
                  {"seed", common.seed}},
                 {.samples = found.data.count, .classes = certifier.classes()});
@@ -341,11 +378,12 @@ Certified run_certify(const CertifyFlags& flags, const Common& common) {
         "--scope local finds radii around each sample",
         found.local_obstacle.empty() ? "" : " (" + found.local_obstacle + ")"));
   }
-  if (!flags.data.std.empty() || !flags.data.mean.empty()) {
-    found.hints.push_back(
-        "--mean and --std are outside the model: radii are in units of the normalised input (times "
-        "--std in units of the data); export the normalisation with the model to have them there");
+  if (whole.outputs().size() > 1) {
+    found.hints.push_back(fmt::format(
+        "the model has {} outputs; the first, '{}', decides, and the others are left out",
+        whole.outputs().size(), found.output));
   }
+  if (!flags.data.std.empty() || !flags.data.mean.empty()) found.hints.push_back(scale_hint(flags));
   found.seconds = seconds();
   return found;
 }

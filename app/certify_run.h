@@ -25,7 +25,7 @@ struct CertifyFlags {
   DataFlags data;
   std::string norm = "2", scope = "global", resume, require, inference, accumulate;
   std::vector<double> radii;
-  bool attack = false;
+  bool attack = false, flush_to_zero = false;
   Index parts = 400;
 };
 
@@ -33,7 +33,10 @@ struct Certified {
   CertifyFlags flags;
   std::string model_file, sha256;
   Norm norm = Norm(2);
+  std::string output;   // the model's output that decides
   std::string dropped;  // final operator that was left out
+  std::string squash;   // final operator that is part of the decision as computed
+  Conventions conventions;
   LabelledData data;
   PairConstants constants;
   std::vector<Decision> decisions;
@@ -47,11 +50,18 @@ struct Certified {
   [[nodiscard]] bool right(std::size_t s) const {
     return decisions[s].certain && decisions[s].predicted == data.labels[s];
   }
+  // Of the real-valued function.
   [[nodiscard]] Index clean() const;
   [[nodiscard]] Index certified_at(double radius) const;
+  // In the arithmetic of --inference not even the sample itself is known to be classified as in
+  // real arithmetic.
+  [[nodiscard]] bool unproved(std::size_t s) const {
+    return !flags.inference.empty() && !(decisions[s].radius > 0);
+  }
   // Right and not known to have another class within the radius.
   [[nodiscard]] Index standing_at(double radius) const;
-  // Of the requirement; holds when there is none.
+  // Of the requirement; holds when there is none. Attacks are on the real-valued function and
+  // refute nothing about another arithmetic.
   [[nodiscard]] Verdict verdict() const;
 };
 

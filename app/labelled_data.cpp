@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "lipscope/error.h"
-#include "model_flags.h"
+#include "number_flags.h"
 
 namespace lipscope::app {
 namespace {
@@ -108,11 +108,13 @@ void DataFlags::declare(CLI::App& app) {
   app.add_option("--labels", labels, "their classes, counted from 0 (CIFAR records bring them)")
       ->type_name("FILE");
   app.add_option("--scale", scale, "multiply the data by this, for example 1/255")->type_name("F");
-  app.add_option("--mean", mean, "subtract this after scaling, one number or one per channel")
+  takes_numbers(
+      app.add_option("--mean", mean, "subtract this after scaling, one number or one per channel"))
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("M,...");
-  app.add_option("--std", std, "then divide by this")
+  takes_numbers(
+      app.add_option("--std", std, "then divide by this; radii are in units of the result"))
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("S,...");
@@ -145,11 +147,6 @@ LabelledData read_labelled(const OnnxModel& model, const DataFlags& flags) {
     throw Error(ErrorCode::kShape, fmt::format("{}: {}", flags.data, why));
   for (const ModelInput& input : model.inputs()) {
     const Tensor& tensor = samples.inputs.at(input.name);
-    if (!is_floating(input.type)) {
-      throw Error(ErrorCode::kUnsupported,
-                  fmt::format("{}: input '{}' takes whole numbers, which cannot move a little",
-                              model.name(), input.name));
-    }
     result.size += tensor.size() / samples.count;
   }
   require_one_each(result.labels, samples.count, result.size, flags);
@@ -157,10 +154,9 @@ LabelledData read_labelled(const OnnxModel& model, const DataFlags& flags) {
   result.labels.resize(static_cast<std::size_t>(result.count));
   for (Index s = 0; s < result.count; ++s) {
     for (const ModelInput& input : model.inputs()) {
-      const auto entries = samples.inputs.at(input.name).doubles();
-      const std::size_t n = entries.size() / static_cast<std::size_t>(samples.count);
-      const auto from = entries.subspan(static_cast<std::size_t>(s) * n, n);
-      result.points.insert(result.points.end(), from.begin(), from.end());
+      const Tensor& entries = samples.inputs.at(input.name);
+      const Index n = entries.size() / samples.count;
+      for (Index i = 0; i < n; ++i) result.points.push_back(entries.at(s * n + i));
     }
   }
   const auto wrong =

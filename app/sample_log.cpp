@@ -5,9 +5,8 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <optional>
 
-#include "base/rounding.h"
+#include "base/json_reader.h"
 #include "io/gzip.h"
 #include "lipscope/error.h"
 #include "output_file.h"
@@ -15,11 +14,9 @@
 namespace lipscope::app {
 namespace {
 
-constexpr const char* kSchema = "lipscope.certify-samples/1";
-
-[[noreturn]] void bad_log(const std::string& path, const std::string& what) {
+[[noreturn]] void bad_log(std::string_view name, std::string_view what) {
   throw Error(ErrorCode::kBadFile,
-              fmt::format("{}: {}; choose another file for --resume", path, what));
+              fmt::format("{}: {}; choose another file for --resume", name, what));
 }
 
 Json to_row(Index sample, const Decision& d) {
@@ -35,74 +32,91 @@ struct SavedSample {
   Decision decision;
 };
 
-std::optional<double> distance_in(const Json& value) {
-  if (value.is_string() && value == "inf") return kInf;
-  if (!value.is_number() || !(value.get<double>() >= 0)) return std::nullopt;
-  return value.get<double>();
+double distance_in(const JsonValue& value) {
+  const double distance = value.number();
+  if (!(distance >= 0)) value.refuse("expected a number of at least 0");
+  return distance;
 }
 
 // A whole number from `least` to below `end`.
-std::optional<Index> index_in(const Json& value, Index least, Index end) {
-  if (!value.is_number_integer()) return std::nullopt;
-  const Index index = value.get<Index>();
-  return index >= least && index < end ? std::optional(index) : std::nullopt;
+Index index_in(const JsonValue& value, Index least, Index end) {
+  const Index index = value.integer();
+  if (index < least || index >= end)
+    value.refuse(fmt::format("expected a whole number from {} to {}", least, end - 1));
+  return index;
 }
 
-// Nothing for a line that to_row() cannot have made.
-std::optional<SavedSample> from_row(const Json& row, const LogLimits& limits) {
-  if (!row.is_object()) return std::nullopt;
-  for (const char* key : {"index", "radius", "method", "rival", "attack_radius"}) {
-    if (!row.contains(key)) return std::nullopt;
-  }
-  const auto index = index_in(row["index"], 0, limits.samples);
-  const auto rival = index_in(row["rival"], -1, limits.classes);
-  const auto radius = distance_in(row["radius"]), attack = distance_in(row["attack_radius"]);
-  if (!index || !rival || !radius || !row["method"].is_string()) return std::nullopt;
-  if (!row["attack_radius"].is_null() && !(attack && *attack >= *radius)) return std::nullopt;
-  SavedSample saved{.index = *index, .decision = {}};
-  saved.decision.radius = *radius;
-  saved.decision.method = row["method"].get<std::string>();
-  saved.decision.rival = *rival;
-  saved.decision.attack_radius = attack;
-  return saved;
+SavedSample from_row(const JsonValue& row, const LogLimits& limits) {
+  return row.object([&](JsonFields& fields) {
+    SavedSample saved{.index = index_in(fields.at("index"), 0, limits.samples), .decision = {}};
+    saved.decision.radius = distance_in(fields.at("radius"));
+    saved.decision.method = fields.at("method").text();
+    saved.decision.rival = index_in(fields.at("rival"), -1, limits.classes);
+    if (const JsonValue attack = fields.at("attack_radius"); !attack.is_null()) {
+      saved.decision.attack_radius = distance_in(attack);
+      if (*saved.decision.attack_radius < saved.decision.radius)
+        attack.refuse("below the radius within which there is none");
+    }
+    return saved;
+  });
+}
+
+void require_question(const Json& line, std::string_view name, const Json& question) {
+  const auto schema = line.is_object() ? line.find("schema") : line.end();
+  if (schema == line.end() || !schema->is_string() ||
+      !schema->get_ref<const std::string&>().starts_with("lipscope.certify-samples/"))
+    bad_log(name, "not a file of earlier samples");
+  if (*schema != question["schema"]) bad_log(name, "written by another version of this program");
+  if (to_text(line) != to_text(question))
+    bad_log(name, "its samples are of another model, data or question");
 }
 
 std::string text_in(const std::string& path) {
+  constexpr std::size_t kMostBytes = std::size_t{1} << 30U;
   if (!std::filesystem::exists(path)) return "";
-  const std::vector<std::byte> bytes = read_file(path);
+  const std::vector<std::byte> bytes = read_file(path, kMostBytes);
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 }  // namespace
 
+EarlierSamples read_samples(std::string_view text, std::string_view name, const Json& question,
+                            const LogLimits& limits) {
+  constexpr JsonLimits kLine{.bytes = std::size_t{1} << 20U, .depth = 4, .values = 1000};
+  const std::string first = to_text(question) + "\n";
+  EarlierSamples found{.decisions = {}, .text = first};
+  if (text.find('\n') == std::string_view::npos) {  // a first line that was cut off
+    if (!first.starts_with(text)) bad_log(name, "not a file of earlier samples");
+    return found;
+  }
+  std::size_t begin = 0, end = 0;
+  for (int line = 1; (end = text.find('\n', begin)) != std::string_view::npos; begin = end + 1) {
+    const std::string place = fmt::format("line {}", line);
+    try {
+      const Json row = parse_json(text.substr(begin, end - begin), place, kLine);
+      if (line++ == 1) {
+        require_question(row, name, question);
+        continue;
+      }
+      const SavedSample saved = from_row(JsonValue(row, place), limits);
+      if (!found.decisions.emplace(saved.index, saved.decision).second)
+        JsonValue(row, place).refuse(fmt::format("sample {} is there twice", saved.index));
+      found.text += to_text(row) + "\n";
+    } catch (const Error& error) {
+      if (line == 1) bad_log(name, "not a file of earlier samples");
+      if (begin == 0) throw;
+      bad_log(name, error.what());
+    }
+  }
+  return found;
+}
+
 SampleLog::SampleLog(const std::string& path, const Json& question, const LogLimits& limits)
     : path_(path) {
   if (path.empty()) return;
-  const std::string first = to_text(question) + "\n";
-  std::string kept = first;
-  const std::string text = text_in(path);
-  std::size_t begin = 0;
-  for (int line = 1; begin < text.size(); ++line) {
-    const std::size_t end = text.find('\n', begin);
-    if (end == std::string::npos) {
-      if (line == 1 && !first.starts_with(text)) bad_log(path, "not a file of earlier samples");
-      break;  // cut off
-    }
-    const Json row = Json::parse(text.substr(begin, end - begin), nullptr, false);
-    begin = end + 1;
-    if (line == 1) {
-      if (!row.is_object() || !row.contains("schema") || row["schema"] != kSchema)
-        bad_log(path, "not a file of earlier samples");
-      if (to_text(row) != to_text(question))
-        bad_log(path, "its samples are of another model, data or question");
-      continue;
-    }
-    const auto saved = from_row(row, limits);
-    if (!saved) bad_log(path, fmt::format("line {} is no sample of this run", line));
-    earlier_[saved->index] = saved->decision;
-    kept += to_text(row) + "\n";
-  }
-  write_file(path, kept);
+  EarlierSamples earlier = read_samples(text_in(path), path, question, limits);
+  earlier_ = std::move(earlier.decisions);
+  write_file(path, earlier.text);
   file_ = std::fopen(path.c_str(), "ab");
   if (file_ == nullptr) throw Error(ErrorCode::kBadFile, path + ": cannot be written");
 }

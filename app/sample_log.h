@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 #include "base/json.h"
 #include "lipscope/robustness.h"
@@ -16,12 +17,20 @@ struct LogLimits {
   Index samples = 0, classes = 0;  // indices and rivals are below these
 };
 
+struct EarlierSamples {
+  std::map<Index, Decision> decisions;
+  std::string text;  // of the file, without a last line that was cut off
+};
+
+// The samples in the text of a file, called `name`: first the question, then a line each. kBadFile
+// for another question and for a line that no run with this question can have written.
+[[nodiscard]] EarlierSamples read_samples(std::string_view text, std::string_view name,
+                                          const Json& question, const LogLimits& limits);
+
 // May be told from several threads.
 class SampleLog {
  public:
-  // The first line of the file is `question`; a file with another question, or with a line that is
-  // no sample of it, is kBadFile and stays as it is. A last line that was cut off is dropped. An
-  // empty path keeps nothing.
+  // A file that read_samples refuses stays as it is. An empty path keeps nothing.
   SampleLog(const std::string& path, const Json& question, const LogLimits& limits);
   ~SampleLog();
   SampleLog(const SampleLog&) = delete;

@@ -32,6 +32,11 @@ extern "C" const char* __ubsan_default_options() {
   return "halt_on_error=1:print_stacktrace=1:abort_on_error=1";
 }
 
+// Defined by targets that know how to change their input and keep its form.
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
+                                               std::size_t max_size, unsigned seed)
+    __attribute__((weak));
+
 namespace lipscope::fuzz {
 namespace {
 
@@ -186,6 +191,13 @@ void mutate_once(Input& data, const Input& other, Random& random) {
 Input mutated(const std::vector<Input>& corpus, Random& random) {
   Input data = corpus[below(random, corpus.size())];
   const Input& other = corpus[below(random, corpus.size())];
+  if (LLVMFuzzerCustomMutator != nullptr && random() % 4 != 0) {
+    const std::size_t size = data.size();
+    data.resize(kMaxInputBytes);
+    data.resize(
+        LLVMFuzzerCustomMutator(data.data(), size, data.size(), static_cast<unsigned>(random())));
+    return data;
+  }
   const std::size_t times = std::size_t{1} << below(random, 5);
   for (std::size_t i = 0; i < times; ++i) mutate_once(data, other, random);
   if (data.size() > kMaxInputBytes) data.resize(kMaxInputBytes);

@@ -4,7 +4,7 @@
 packages_build="g++ cmake ninja-build pkg-config libonnx-dev libprotobuf-dev protobuf-compiler libdnnl-dev
   libopenblas-pthread-dev libcli11-dev nlohmann-json3-dev libfmt-dev zlib1g-dev libhwy-dev
   coinor-libcbc-dev"
-packages_check="libgtest-dev libmpfr-dev libonnx-testdata clang-format python3-minimal"
+packages_check="libgtest-dev libgmp-dev libmpfr-dev libonnx-testdata clang-format python3-minimal"
 # For the test of pages in a browser, which is skipped without them.
 packages_browser="chromium chromium-driver python3"
 

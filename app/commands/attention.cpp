@@ -13,10 +13,14 @@
 #include "base/rounding.h"
 #include "bound_json.h"
 #include "command.h"
+#include "conventions.h"
 #include "interrupt.h"
 #include "lipscope/error.h"
 #include "lipscope/samples.h"
+#include "lipscope/select.h"
 #include "model_flags.h"
+#include "number_flags.h"
+#include "passes/integers_as_reals.h"
 #include "terminal.h"
 
 namespace lipscope {
@@ -37,6 +41,7 @@ struct AttentionAnswer {
   std::string file, sha256;
   AttentionQuestion question;
   AttentionReport report;
+  Conventions conventions;
   Index sample = 0;
   Outcome outcome = Outcome::kFinished;
   double seconds = 0;
@@ -48,7 +53,7 @@ AttentionQuestion read_attention_question(const AttentionFlags& flags, const Com
   question.seed = common.seed;
   question.jasmin_rank = flags.rank;
   for (const std::string& text : flags.norms) {
-    const NormPair pair = parse_norms(text);
+    const NormPair pair = parse_norm_flag(text);
     if (std::ranges::find(question.norms, pair) == question.norms.end())
       question.norms.push_back(pair);
   }
@@ -103,11 +108,17 @@ AttentionAnswer answer_attention(const AttentionFlags& flags, const Common& comm
   result.question = read_attention_question(flags, common);
   Samples samples = match_samples(model, read_arrays(flags.input), parse_scale(flags.scale));
   for (const auto& [name, size] : flags.model.options().dims) samples.options.dims[name] = size;
-  const Graph graph = model.graph(samples.options);
+  RealFunction real = real_function(model.graph(samples.options));
+  const Graph& graph = real.graph;
+  result.conventions = real.conventions;
+  require_unscaled(result.conventions, parse_scale(flags.scale));
   result.report = about_file(flags.input, [&] {
     const auto inputs = one_sample(samples, graph, flags.sample, flags.input);
     return study_attention(graph, inputs, result.question, flags.model.path, should_stop);
   });
+  if (const std::string obstacle = integer_obstacle(graph);
+      result.report.from.empty() && !obstacle.empty())
+    throw Error(ErrorCode::kUnsupported, fmt::format("{}: {}", model.name(), obstacle));
   if (!result.report.complete)
     result.outcome = stop.stop_requested() ? Outcome::kInterrupted : Outcome::kTimeLimit;
   result.seconds = used();
@@ -151,7 +162,7 @@ Json head_json(const HeadReport& head, const BlockReport& block,
                 {"local", local_json(head.lower, head.upper)},
                 {"bounds", std::move(bounds)}};
   if (!empirical.empty()) document["empirical"] = std::move(empirical);
-  if (question.radius) document["ball"] = local_json(head.lower, head.ball_upper);
+  if (question.radius) document["ball"] = local_json(head.ball_lower, head.ball_upper);
   return document;
 }
 
@@ -169,14 +180,14 @@ Json attention_document(const AttentionAnswer& result) {
              {"heads", std::move(heads)},
              {"local", local_json(block.lower, block.upper)}};
     if (!block.outside.empty()) one["outside"] = block.outside;
-    if (question.radius) one["ball"] = local_json(block.lower, block.ball_upper);
+    if (question.radius) one["ball"] = local_json(block.ball_lower, block.ball_upper);
     blocks.push_back(std::move(one));
   }
   Json model{{"file", result.file},
              {"sha256", result.sha256},
              {"local", local_json(report.lower, report.upper)},
              {"seconds", report.model_seconds}};
-  if (question.radius) model["ball"] = local_json(report.lower, report.ball_upper);
+  if (question.radius) model["ball"] = local_json(report.ball_lower, report.ball_upper);
   Json document{{"schema", "lipscope.attention/1"},
                 {"sample", result.sample},
                 {"from", report.from.empty() ? Json(nullptr) : Json(report.from)},
@@ -184,6 +195,7 @@ Json attention_document(const AttentionAnswer& result) {
                 {"model", std::move(model)},
                 {"outcome", to_string(result.outcome)},
                 {"seconds", result.seconds}};
+  add_conventions(result.conventions, document);
   document["radius"] = question.radius ? Json(*question.radius) : Json(nullptr);
   document["ball_norm"] = question.ball == TokenNorm::kFrobenius ? "2" : "token-max";
   return document;
@@ -203,14 +215,24 @@ std::string attention_text(const AttentionAnswer& result) {
   std::string text = fmt::format("{}  {} attention block{}", result.file, report.blocks.size(),
                                  report.blocks.size() == 1 ? "" : "s");
   if (!report.from.empty()) text += fmt::format(", from the output of {}", report.from);
-  text += "\n";
+  text += "\n" + conventions_text(result.conventions);
+  if (question.radius) {
+    text += fmt::format(
+        "lower, upper: l2 -> l2 at the input; ball: radius {} in {}\n", *question.radius,
+        question.ball == TokenNorm::kFrobenius ? "l2 of all tokens" : "the largest l2 of a token");
+  }
   if (result.outcome != Outcome::kFinished)
     text += result.outcome == Outcome::kInterrupted
                 ? "interrupted: not all heads were examined\n"
                 : "the time was up (--time): not all heads were examined\n";
   std::vector<std::vector<std::string>> table{
       {"layer", "head", "spread", "entropy", "near 1/2", "softmax", "lower", "upper"}};
-  if (question.radius) table[0].push_back("on the ball");
+  if (question.radius) table[0].insert(table[0].end(), {"ball lower", "ball upper"});
+  const auto add_ball = [&](const auto& part) {
+    if (!question.radius) return;
+    table.back().push_back(side_text(part.ball_lower, true));
+    table.back().push_back(side_text(part.ball_upper, false));
+  };
   for (std::size_t b = 0; b < report.blocks.size(); ++b) {
     const BlockReport& block = report.blocks[b];
     for (const HeadReport& head : block.heads) {
@@ -219,15 +241,15 @@ std::string attention_text(const AttentionAnswer& result) {
            fmt::format("{:.4g}", head.score_spread), fmt::format("{:.4g}", head.entropy),
            fmt::format("{:.0f} %", 100 * head.near_half), format_up(head.softmax[0].max, 4),
            side_text(head.lower, true), side_text(head.upper, false)});
-      if (question.radius) table.back().push_back(side_text(head.ball_upper, false));
+      add_ball(head);
     }
     table.push_back({fmt::format("{}", b), "all", "", "", "", "", side_text(block.lower, true),
                      side_text(block.upper, false)});
-    if (question.radius) table.back().push_back(side_text(block.ball_upper, false));
+    add_ball(block);
   }
   table.push_back(
       {"model", "", "", "", "", "", side_text(report.lower, true), side_text(report.upper, false)});
-  if (question.radius) table.back().push_back(side_text(report.ball_upper, false));
+  add_ball(report);
   text += format_table(table);
   for (std::size_t b = 0; b < report.blocks.size(); ++b) {
     const BlockReport& block = report.blocks[b];
@@ -259,7 +281,8 @@ Action declare_attention(CLI::App& app, const Common& common) {
   app.add_option("--sample", flags->sample, "which sample of the input, counted from 0")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  app.add_option("--radius", flags->radius, "bounds on a ball around the tokens, too")
+  takes_numbers(
+      app.add_option("--radius", flags->radius, "bounds on a ball around the tokens, too"))
       ->type_name("R");
   app.add_option("--ball", flags->ball,
                  "norm of the ball: 2 (all tokens together) or token-max (each token)")
@@ -268,8 +291,9 @@ Action declare_attention(CLI::App& app, const Common& common) {
   app.add_option("--norm", flags->norms, "of the softmax rows: P or P:Q; may be repeated")
       ->allow_extra_args(false)
       ->type_name("P[:Q]");
-  app.add_option("--empirical", flags->epsilons,
-                 "largest quotients of the softmax rows for perturbations of these sizes")
+  takes_numbers(
+      app.add_option("--empirical", flags->epsilons,
+                     "largest quotients of the softmax rows for perturbations of these sizes"))
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("EPS,...");

@@ -11,8 +11,10 @@
 #include "base/rounding.h"
 #include "bound_json.h"
 #include "command.h"
+#include "conventions.h"
 #include "interrupt.h"
 #include "lipscope/error.h"
+#include "number_flags.h"
 #include "output_file.h"
 #include "progress.h"
 #include "proof/document.h"
@@ -116,6 +118,8 @@ Json witness_json(const Answer& answer) {
 Json bound_document(const BoundFindings& found) {
   const Answer& answer = found.main();
   const Graph& graph = found.question.selected.graph;
+  Json query = statement_to_json(found.question.statement(found.largest_radius()));
+  add_conventions(found.question.selected.conventions, query);
   Json document{{"schema", "lipscope.bound/1"},
                 {"model",
                  {{"file", found.question.model.name()},
@@ -123,7 +127,7 @@ Json bound_document(const BoundFindings& found) {
                   {"inputs", describe_values(graph, graph.inputs())},
                   {"outputs", describe_values(graph, graph.outputs())},
                   {"parameters", graph.parameter_count()}}},
-                {"query", statement_to_json(found.question.statement(found.largest_radius()))},
+                {"query", std::move(query)},
                 {"lower", to_json(best_lower(answer.bracket))},
                 {"upper", to_json(best_upper(answer.bracket))}};
   const auto ratio = answer.bracket.ratio();
@@ -187,6 +191,7 @@ std::string bound_text(const BoundFindings& found, const BoundFlags& flags) {
                   graph.nodes().size(), group_digits(graph.parameter_count()));
   if (!question.selected.from.empty())
     text += fmt::format("from the output of node '{}'\n", question.selected.from);
+  text += conventions_text(question.selected.conventions);
   text += fmt::format("l{} -> l{}, {}\n", question.norms.in.name(), question.norms.out.name(),
                       domain_text(question, found.largest_radius()));
   if (found.series.size() > 1) {
@@ -229,7 +234,8 @@ int exit_code(const BoundFindings& found) {
 Action declare_bound(CLI::App& app, const Common& common) {
   auto flags = std::make_shared<BoundFlags>();
   flags->query.declare(app);
-  app.add_option("--target-ratio", flags->target_ratio, "stop when upper/lower is at most this")
+  takes_numbers(app.add_option("--target-ratio", flags->target_ratio,
+                               "stop when upper/lower is at most this"))
       ->check(CLI::Range(1.0, 1e9));
   app.add_option("--methods", flags->methods, "only these methods")
       ->delimiter(',')

@@ -10,6 +10,8 @@
 #include "base/rounding.h"
 #include "certify_json.h"
 #include "certify_run.h"
+#include "conventions.h"
+#include "number_flags.h"
 #include "terminal.h"
 
 namespace lipscope {
@@ -30,12 +32,18 @@ std::string heading_of(const Certified& found) {
     text +=
         fmt::format("  the final {} is left out: it never changes the decision\n", found.dropped);
   }
-  text += found.flags.inference.empty()
-              ? "  for real arithmetic; --inference charges the rounding of the arithmetic in use\n"
-              : fmt::format("  holds for the logits as {} arithmetic computes them, sums in {}\n",
-                            found.flags.inference,
-                            found.flags.accumulate.empty() ? found.flags.inference
-                                                           : found.flags.accumulate);
+  text += conventions_text(found.conventions);
+  if (found.flags.inference.empty()) {
+    return text +
+           "  for real arithmetic; --inference charges the rounding of the arithmetic in use\n";
+  }
+  text += fmt::format(
+      "  holds for the {} as {} arithmetic computes them, sums in {}, subnormal numbers {}\n",
+      found.squash.empty() ? "logits" : "results of the final " + found.squash,
+      found.flags.inference,
+      found.flags.accumulate.empty() ? found.flags.inference : found.flags.accumulate,
+      found.flags.flush_to_zero ? "flushed to zero or kept" : "kept (--flush-to-zero: or not)");
+  if (found.flags.attack) text += "  attacks are on the real-valued function\n";
   return text;
 }
 
@@ -144,7 +152,7 @@ Action declare_certify(CLI::App& app, const Common& common) {
   app.add_option("--norm", flags->norm, "norm of the input: a number >= 1 or inf")
       ->type_name("P")
       ->capture_default_str();
-  app.add_option("--radii", flags->radii, "report the accuracy at these radii")
+  takes_numbers(app.add_option("--radii", flags->radii, "report the accuracy at these radii"))
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("R,...");
@@ -161,13 +169,18 @@ Action declare_certify(CLI::App& app, const Common& common) {
       ->type_name("N")
       ->capture_default_str();
   app.add_option("--inference", flags->inference,
-                 "let radii hold for the model as run in this arithmetic (default: real numbers)")
+                 "let radii hold for the model as run in this arithmetic, rounded to nearest with "
+                 "subnormal numbers kept (default: real numbers)")
       ->check(CLI::IsMember({"float32", "float16", "bfloat16"}))
       ->type_name("float32|float16|bfloat16");
   app.add_option("--accumulate", flags->accumulate,
-                 "arithmetic in which sums of products are kept (default: that of --inference)")
+                 "arithmetic in which sums of products, pools and reductions are kept until they "
+                 "are complete (default: that of --inference)")
       ->check(CLI::IsMember({"float32", "float16", "bfloat16"}))
       ->type_name("FORMAT");
+  app.add_flag("--flush-to-zero", flags->flush_to_zero,
+               "the processor may take subnormal operands and results for zero; without it "
+               "--inference says nothing about such processors");
   // An empty word is what a variable that was never set becomes.
   const auto not_empty = [](const std::string& text) {
     return text.empty() ? std::string("needs a value, not an empty word") : std::string();

@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/json_reader.h"
 #include "command.h"
 #include "io/gzip.h"
 #include "lipscope/certificate.h"
@@ -133,7 +134,7 @@ Action declare_check(CLI::App& app, const Common&) {
       ->type_name("CERTIFICATE");
   return [flags]() -> Result {
     const OnnxModel model = OnnxModel::read(flags->model);
-    const auto bytes = read_file(flags->certificate);
+    const auto bytes = read_file(flags->certificate, JsonLimits{}.bytes);
     const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     auto results = std::make_shared<Results>();
     try {

@@ -10,6 +10,7 @@
 
 #include "command.h"
 #include "io/gzip.h"
+#include "io/json_file.h"
 #include "lipscope/error.h"
 
 namespace lipscope {
@@ -20,15 +21,6 @@ using namespace app;
 struct ReportFlags {
   std::string file, format = "html";
 };
-
-Json read_document(const std::string& path) {
-  const std::vector<std::byte> bytes = read_file(path);
-  const auto* text = reinterpret_cast<const char*>(bytes.data());
-  Json document = Json::parse(text, text + bytes.size(), nullptr, false);
-  if (document.is_discarded())
-    throw Error(ErrorCode::kBadFile, display_name(path) + ": not JSON; make a result with --json");
-  return document;
-}
 
 std::string render(const Report& report, const std::string& format) {
   if (format == "markdown") return to_markdown(report);
@@ -49,22 +41,15 @@ Action declare_report(CLI::App& app, const Common& common) {
   return [flags, &common]() -> Result {
     if (!common.output.empty() && common.output == flags->file)
       throw Error(ErrorCode::kUsage, "-o would overwrite the result itself");
-    const Json document = read_document(flags->file);
-    try {
-      auto text = std::make_shared<std::string>(render(make_report(document), flags->format));
-      return {.document =
-                  [text, flags] {
-                    return Json{{"schema", "lipscope.report/1"},
-                                {"format", flags->format},
-                                {"text", *text}};
-                  },
-              .text = [text] { return *text; }};
-    } catch (const Error& error) {
-      throw Error(error.code(), flags->file + ": " + error.what());
-    } catch (const Json::exception&) {
-      throw Error(ErrorCode::kBadFile,
-                  flags->file + ": a result with members of other kinds than this program writes");
-    }
+    const Json document = read_json(flags->file);
+    auto text = std::make_shared<std::string>(
+        render(make_report(document, display_name(flags->file)), flags->format));
+    return {.document =
+                [text, flags] {
+                  return Json{
+                      {"schema", "lipscope.report/1"}, {"format", flags->format}, {"text", *text}};
+                },
+            .text = [text] { return *text; }};
   };
 }
 

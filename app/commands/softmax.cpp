@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -13,7 +14,7 @@
 #include "interrupt.h"
 #include "lipscope/arrays.h"
 #include "lipscope/error.h"
-#include "model_flags.h"
+#include "number_flags.h"
 #include "softmax/study.h"
 #include "terminal.h"
 
@@ -41,7 +42,9 @@ Tensor read_logits(const SoftmaxFlags& flags) {
   const double scale = parse_scale(flags.scale);
   Tensor logits = read_array(flags.file).cast(ElementType::kFloat64);
   if (scale != 1) {
-    for (double& x : logits.doubles()) x *= scale;
+    for (double& x : logits.doubles()) {
+      if (x != -std::numeric_limits<double>::infinity()) x *= scale;  // a masked entry stays masked
+    }
   }
   return logits;
 }
@@ -61,7 +64,7 @@ Answered answer(const SoftmaxFlags& flags, const Common& common) {
   question.seed = common.seed;
   question.rows = !flags.summary;
   for (const std::string& text : flags.norms) {
-    const NormPair pair = parse_norms(text);
+    const NormPair pair = parse_norm_flag(text);
     if (std::find(question.norms.begin(), question.norms.end(), pair) == question.norms.end())
       question.norms.push_back(pair);
   }
@@ -187,13 +190,18 @@ Action declare_softmax(CLI::App& app, const Common& common) {
   auto flags = std::make_shared<SoftmaxFlags>();
   app.add_option("FILE", flags->file, "rows of logits; file.npz:key for one array of several")
       ->required();
-  app.add_option("--lambda", flags->lambda, "inverse temperature")->capture_default_str();
+  takes_numbers(
+      app.add_option("--lambda", flags->lambda,
+                     "inverse temperature, of either sign; entries -inf are masked whatever it is"))
+      ->capture_default_str();
   app.add_option("--norm", flags->norms, "P or P:Q; may be repeated (default 2)")
       ->allow_extra_args(false)
       ->type_name("P[:Q]");
-  app.add_option("--empirical", flags->epsilons,
-                 "largest quotients for perturbations of these sizes, random and along the worst "
-                 "direction")
+  takes_numbers(
+      app.add_option(
+          "--empirical", flags->epsilons,
+          "largest quotients for perturbations of these sizes, random and along the worst "
+          "direction"))
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("EPS,...");

@@ -176,8 +176,8 @@ Report report_on_bound(const Json& document) {
 
 Report report_on_inspect(const Json& document) {
   Report report{.title = "Model", .subtitle = text_of(member(document, "model"), "file")};
-  if (const auto count = number(document, "parameters"))
-    report.facts.push_back({"parameters", group_digits(static_cast<Index>(*count))});
+  if (const auto count = whole_number(document, "parameters"))
+    report.facts.push_back({"parameters", group_digits(*count)});
   Table table{.title = "Nodes", .columns = {"node", "operator", "shape"}};
   std::vector<std::string> norms;
   Plot plot{.title = "Gain of each layer", .x_label = "", .y_label = "gain", .log_y = true};

@@ -26,7 +26,7 @@ struct Sample {
 std::vector<Sample> read_samples(const Json& document) {
   std::vector<Sample> samples;
   for (const Json& row : member(document, "samples")) {
-    Sample s{.index = static_cast<Index>(number(row, "index").value_or(0)),
+    Sample s{.index = whole_number(row, "index").value_or(0),
              .label = number(row, "label").value_or(-1),
              .predicted = number(row, "predicted").value_or(-2),
              .radius = number(row, "radius").value_or(0),
@@ -175,14 +175,14 @@ Gallery gallery_of(const Json& document, const std::vector<Sample>& samples) {
                       "From the smallest to the largest radius: class, certified radius and how "
                       "far an attack got, both proved"};
   const Json& images = member(document, "images");
-  const auto channels = static_cast<std::size_t>(number(images, "channels").value_or(0));
-  const auto height = static_cast<std::size_t>(number(images, "height").value_or(0));
-  const auto width = static_cast<std::size_t>(number(images, "width").value_or(0));
+  const auto channels = static_cast<std::size_t>(whole_number(images, "channels").value_or(0));
+  const auto height = static_cast<std::size_t>(whole_number(images, "height").value_or(0));
+  const auto width = static_cast<std::size_t>(whole_number(images, "width").value_or(0));
   for (const Json& image : member(images, "samples")) {
-    const auto index = number(image, "index");
+    const auto index = whole_number(image, "index");
     const auto bytes = from_base64(text_of(image, "data"));
     if (!index || !bytes || bytes->size() != channels * height * width) continue;
-    const auto found = std::ranges::find(samples, static_cast<Index>(*index), &Sample::index);
+    const auto found = std::ranges::find(samples, *index, &Sample::index);
     if (found == samples.end()) continue;
     std::string caption =
         fmt::format("class {:g} · {}", found->predicted, format_down(found->radius, 3));
@@ -227,9 +227,10 @@ Report report_on_certify(const Json& document) {
   }
   const std::string inference = text_of(document, "inference");
   const std::string sums = text_of(document, "accumulate");
-  report.facts.push_back({"arithmetic", inference.empty() ? "real numbers"
-                                        : sums.empty()    ? inference
-                                                          : inference + ", sums in " + sums});
+  std::string arithmetic = inference.empty() ? "real numbers" : inference;
+  if (!sums.empty()) arithmetic += ", sums in " + sums;
+  if (text_of(document, "subnormals") == "flushed") arithmetic += ", subnormal numbers flushed";
+  report.facts.push_back({"arithmetic", arithmetic});
   if (const std::string dropped = text_of(document, "dropped"); !dropped.empty())
     report.facts.push_back({"left out", "final " + dropped});
   std::string note;

@@ -54,8 +54,8 @@ Plot row_histogram(const Json& document, const std::string& norm, double most) {
   for (const Json& row : member(document, "local")) {
     const Json& bounds = member(member(row, "norms"), norm.c_str());
     const auto value = number(member(bounds, "upper"), "value");
-    if (value && most > 0)
-      ++counts[std::min(static_cast<std::size_t>(*value / most * kBars), kBars - 1)];
+    if (value && most > 0 && std::isfinite(*value / most))
+      ++counts[static_cast<std::size_t>(std::clamp(*value / most * kBars, 0.0, kBars - 1.0))];
   }
   for (std::size_t k = 0; k <= kBars; ++k) {
     bars.x.push_back(most * static_cast<double>(k) / kBars);

@@ -40,13 +40,14 @@ Table numbers_of(const Plot& plot) {
               .columns = {"series", plot.x_label.empty() ? "at" : plot.x_label, plot.y_label}};
   for (const Series& series : plot.series) {
     for (std::size_t i = 0; i < series.y.size(); ++i) {
-      const auto name = series.kind == Series::Kind::kBars
-                            ? i
-                            : static_cast<std::size_t>(std::max(0.0, series.x[i]));
+      const auto named = [&] {
+        const bool bars = series.kind == Series::Kind::kBars;
+        return plot.names.at(bars ? i : static_cast<std::size_t>(series.x[i]));
+      };
       table.rows.push_back({{series.name},
                             plot.names.empty()
                                 ? Cell{fmt::format("{}", series.x[i]), "", series.x[i]}
-                                : Cell{plot.names.at(name)},
+                                : Cell{named()},
                             {fmt::format("{}", series.y[i]), "", series.y[i]}});
     }
   }

@@ -29,6 +29,11 @@ std::optional<double> number(const Json& object, const char* key) {
   return number(member(object, key));
 }
 
+std::optional<Index> whole_number(const Json& object, const char* key) {
+  const Json& value = member(object, key);
+  return value.is_number_integer() ? std::optional(value.get<Index>()) : std::nullopt;
+}
+
 std::string text_of(const Json& object, const char* key) {
   const Json& value = member(object, key);
   return value.is_string() ? value.get<std::string>() : "";
@@ -77,7 +82,7 @@ HeatMap margin_map(const Json& margins) {
   for (const Json& row : margins) {
     const Json& pair = member(row, "margin");
     if (pair.is_array() && pair.size() == 2)
-      classes = std::max(classes, static_cast<std::size_t>(number(pair[1]).value_or(0)) + 1);
+      classes = std::max(classes, pair[1].get<std::size_t>() + 1);
   }
   if (classes > 40) classes = 0;
   map.values.assign(classes * classes, std::nan(""));
@@ -87,8 +92,7 @@ HeatMap margin_map(const Json& margins) {
     const Json& pair = member(row, "margin");
     const auto value = number(member(row, "upper"), "value");
     if (!pair.is_array() || pair.size() != 2 || !value) continue;
-    const auto i = static_cast<std::size_t>(number(pair[0]).value_or(0));
-    const auto j = static_cast<std::size_t>(number(pair[1]).value_or(0));
+    const auto i = pair[0].get<std::size_t>(), j = pair[1].get<std::size_t>();
     if (i < classes && j < classes)
       map.values[i * classes + j] = map.values[j * classes + i] = *value;
   }

@@ -16,6 +16,8 @@ enum class Side { kLower, kUpper, kNeither };
 [[nodiscard]] std::optional<double> number(const Json& value);
 // A member that is a number; nothing where there is none.
 [[nodiscard]] std::optional<double> number(const Json& object, const char* key);
+// A member that is a whole number.
+[[nodiscard]] std::optional<Index> whole_number(const Json& object, const char* key);
 [[nodiscard]] std::string text_of(const Json& object, const char* key);
 // The member, or null.
 [[nodiscard]] const Json& member(const Json& object, const char* key);

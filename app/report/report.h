@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -84,8 +85,9 @@ struct Report {
   std::string note = {};  // below the facts
 };
 
-// Throws kBadFile for a document that is no result of this program.
-[[nodiscard]] Report make_report(const Json& document);
+// Throws kBadFile, naming the file and the field, for a document that this program cannot have
+// written.
+[[nodiscard]] Report make_report(const Json& document, std::string_view file);
 
 [[nodiscard]] std::string to_html(const Report& report);
 [[nodiscard]] std::string to_markdown(const Report& report);

@@ -253,8 +253,12 @@ std::vector<double> axis_ticks(double low, double high, bool logarithmic, int co
       break;
     }
   }
-  for (double k = std::ceil(low / step); k * step <= high + 1e-9 * step; ++k)
-    ticks.push_back(k * step);
+  // Far from zero, steps may be too small to get anywhere.
+  const double first = std::ceil(low / step);
+  for (int k = 0; k <= 10 * count && (first + k) * step <= high + 1e-9 * step; ++k) {
+    const double tick = (first + k) * step;
+    if (ticks.empty() || tick > ticks.back()) ticks.push_back(tick);
+  }
   return ticks;
 }
 

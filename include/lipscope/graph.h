@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "lipscope/constant.h"
 #include "lipscope/op.h"
 
 namespace lipscope {
@@ -23,28 +24,13 @@ struct ValueId {
   friend auto operator<=>(const ValueId&, const ValueId&) = default;
 };
 
-struct Folded;
-
 struct Value {
   std::string name;
   ValueType type;
-  std::shared_ptr<const Tensor> constant;  // null for a value that depends on an input
-  // For a constant that was computed with rounding: a box that holds the real numbers it stands
-  // for. Null: the constant is exact.
-  std::shared_ptr<const Box> enclosure = nullptr;
-  // How it was computed, for those who want to know it better than the enclosure does.
-  std::shared_ptr<const Folded> folded = nullptr;
+  // Null for a value that depends on an input, and for integers computed from constants that are
+  // not known well enough to tell them.
+  std::shared_ptr<const Constant> constant = nullptr;
 };
-
-// A constant that is output `output` of an operator at constants.
-struct Folded {
-  std::shared_ptr<const Op> op;
-  std::vector<Value> inputs;
-  std::size_t output = 0;
-};
-
-// Width zero for an exact constant. The value has to be a floating constant.
-[[nodiscard]] Box constant_box(const Value& value);
 
 struct Node {
   std::shared_ptr<const Op> op;
@@ -71,15 +57,15 @@ class Graph {
 };
 
 // Nodes whose inputs are all constants are computed at once and become constants: in float64, with
-// an enclosure of what rounding may have hidden.
+// a box for what rounding may have hidden. Integers are decided for every number in the boxes, by
+// rational arithmetic where need be; a node whose integers are not decided stays a node.
 class GraphBuilder {
  public:
   ValueId input(std::string name, ValueType type);
-  ValueId constant(std::string name, Tensor value);
-  ValueId constant(std::string name, std::shared_ptr<const Tensor> value,
-                   std::shared_ptr<const Box> enclosure = nullptr);
+  ValueId constant(std::string name, Tensor exact);
+  ValueId constant(std::string name, std::shared_ptr<const Constant> value);
   // A copy of a constant of another graph.
-  ValueId constant(const Value& value);
+  ValueId constant(const Value& value) { return constant(value.name, value.constant); }
   std::vector<ValueId> add(std::shared_ptr<const Op> op, std::vector<ValueId> inputs,
                            std::string name, std::vector<std::string> output_names = {});
   [[nodiscard]] const Value& value(ValueId id) const { return graph_.value(id); }
@@ -98,7 +84,8 @@ struct Pass {
 
 // Copies `graph` node by node. `rewrite` sees each node and may return the outputs of a replacement
 // it has added to the builder; an empty vector copies the node as it is. `mapped` gives the copy of
-// any earlier value.
+// any earlier value. A replacement has to have the types and shapes of the node's outputs; one that
+// has not is dropped and the node copied.
 using MappedValue = std::function<ValueId(ValueId)>;
 using NodeRewrite =
     std::function<std::vector<ValueId>(const Node&, const MappedValue& mapped, GraphBuilder&)>;

@@ -57,4 +57,8 @@ struct Bound {
   std::string method;
 };
 
+// Makes a bracket of two ends found in different ways: where they cross, the end with the weaker
+// guarantee moves to the other one. Two proofs that cross are a defect: throws kInternal.
+void uncross(std::optional<Bound>& lower, std::optional<Bound>& upper);
+
 }  // namespace lipscope

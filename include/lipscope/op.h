@@ -138,6 +138,10 @@ class Op {
   // True when each input moves output entries of its own that no other input touches (Concat).
   [[nodiscard]] virtual bool inputs_move_disjoint_outputs() const { return false; }
 
+  // True when eval finds integer outputs without rounding: it compares, cuts and copies what it is
+  // given, so that they are exact wherever the inputs are.
+  [[nodiscard]] virtual bool decides_exactly() const { return false; }
+
   // Name shown to people, that of the ONNX operator where there is one.
   [[nodiscard]] virtual std::string_view name() const = 0;
 };

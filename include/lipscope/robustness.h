@@ -40,30 +40,43 @@ struct Decision {
 using LogitError =
     std::function<std::vector<double>(std::span<const double> center, double radius)>;
 
-// Float32, float16 or bfloat16; sums of products may be kept in a more precise one until they are
-// complete, as matrix units do.
+// By rival of the class `winner`: how much larger than theirs its real logit has to be, everywhere
+// on the ball, for its result in another arithmetic to be the largest. Infinity: nothing suffices.
+using MarginsNeeded =
+    std::function<std::vector<double>(std::span<const double> center, double radius, Index winner)>;
+
+// Float32, float16 or bfloat16; sums of products, pools and reductions may be kept in another one
+// until they are complete.
 struct InferenceFormat {
   ElementType values = ElementType::kFloat32, sums = ElementType::kFloat32;
+  // Numbers below the normal ones may be taken for zero, as operands and as results. Without it
+  // they are kept, as IEEE 754 has it.
+  bool flush_to_zero = false;
 };
 
-// For a model run node by node in float32, float16 or bfloat16: inputs, constants and results of
-// each operation rounded to nearest, sums in any order [robustness-6]. Borrows the graph, which is
-// that of the file; `logits` is one of its values. Throws kUnsupported, with the node, for
-// operators whose rounding is not known.
+// For a model run node by node in float32, float16 or bfloat16: inputs, constants, parameters and
+// results of each operation rounded to nearest, sums in any order [robustness-6]. Borrows the
+// graph, which is that of the file; `logits` is one of its values. Throws kUnsupported, with the
+// node, for operators whose rounding is not known.
 [[nodiscard]] LogitError inference_error(const Graph& graph, ValueId logits,
                                          const InferenceFormat& format, const Norm& norm);
+// For decisions by the largest entry of the graph's first output. `squash` is the Softmax,
+// LogSoftmax or Sigmoid that makes it from the logits, or null where it is the logits: computed
+// numbers may be equal although the logits are not [robustness-10].
+[[nodiscard]] MarginsNeeded inference_margins(const Graph& graph, const Node* squash,
+                                              const InferenceFormat& format, const Norm& norm);
 
 struct CertifyOptions {
   Norm norm = Norm(2);
   Index parts = 400;  // a local search may look at, per sample and radius
   std::uint64_t seed = 1;
-  LogitError logit_error = {};  // empty: real numbers
+  MarginsNeeded margins_needed = {};  // empty: real numbers
 };
 
 // Thread-safe once the constants are there.
 class Certifier {
  public:
-  // The first output of the graph are the logits, at least two; borrows the graph.
+  // The first output of the graph are the logits, a vector of at least two; borrows the graph.
   Certifier(const Graph& graph, CertifyOptions options);
   ~Certifier();
 

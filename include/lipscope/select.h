@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "lipscope/graph.h"
 
@@ -18,20 +19,36 @@ struct Selection {
   std::optional<std::pair<Index, Index>> margin;  // entry i minus entry j
 };
 
+// Where the function of real numbers that is bounded is not what a program computes with the types
+// of the file.
+struct Conventions {
+  std::vector<std::string> integers_as_reals;  // inputs that take integers, cast at once
+  std::vector<std::string> casts_as_identity;  // nodes that cast to a type with fewer values
+};
+
 struct Selected {
   // One floating output; appended rows make it a scalar for output and margin. Affine neighbours
   // are merged into one node, which has the name of the last of them.
   Graph graph;
   std::string
       from;  // the node whose output is the input of the function; empty: the model's inputs
+  Conventions conventions = {};
 };
+
+// The whole model as a function of real numbers: integer inputs that are cast at once as real ones,
+// unless it is a model of token ids.
+struct RealFunction {
+  Graph graph;
+  Conventions conventions;
+};
+[[nodiscard]] RealFunction real_function(const Graph& graph);
 
 // The final Softmax, LogSoftmax or Sigmoid that `logits` drops, seen through nodes that only give
 // its result another shape; null where there is none.
 [[nodiscard]] const Node* final_squash(const Graph& graph);
 
-// Throws kUsage for a name or index that does not exist. A model of token ids starts at the output
-// of the first Gather.
+// Throws kUsage for a name or index that does not exist, kUnsupported for integers that are
+// computed with as such. A model of token ids starts at the output of the first Gather.
 [[nodiscard]] Selected select(const Graph& graph, const Selection& selection);
 
 }  // namespace lipscope

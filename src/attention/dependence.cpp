@@ -7,6 +7,7 @@
 #include "base/interval.h"
 #include "ops/elementwise.h"
 #include "ops/multilinear.h"
+#include "passes/token_ids.h"
 
 namespace lipscope {
 namespace {
@@ -35,12 +36,8 @@ std::vector<bool> moving_values(const Graph& graph) {
   spread(graph, moves);
   if (graph.outputs().empty() || moves[graph.outputs()[0].index]) return moves;
   moves.assign(moves.size(), false);
-  for (const Node& node : graph.nodes()) {
-    const ValueId out = node.outputs[0];
-    if (node.op->name() != "Gather" || !is_floating(graph.value(out).type.type)) continue;
-    moves[out.index] = true;
-    break;
-  }
+  if (const Node* embedding = embedding_of_ids(graph, graph.outputs()[0]))
+    moves[embedding->outputs[0].index] = true;
   spread(graph, moves);
   return moves;
 }
@@ -84,12 +81,7 @@ std::vector<Box> Dependence::loose_boxes(const Node& node) const {
   std::vector<Box> boxes;
   for (const ValueId id : node.inputs) {
     const Value& value = graph_.value(id);
-    if (value.constant && is_floating(value.type.type)) {
-      boxes.push_back(constant_box(value));
-    } else {
-      boxes.push_back(value.constant ? Box{*value.constant, *value.constant}
-                                     : any_box(value.type.shape));
-    }
+    boxes.push_back(value.constant ? value.constant->box() : any_box(value.type.shape));
   }
   return boxes;
 }

@@ -297,13 +297,77 @@ std::vector<double> HeadAt::direction(double tolerance, int steps) const {
   return lanczos(size, multiply, {}, tolerance, steps).vector;
 }
 
+namespace {
+
+// Scales each row to length one; rows of zeros stay.
+void normalise_rows(std::vector<double>& entries, Index width) {
+  for (auto row = entries.begin(); row != entries.end(); row += width) {
+    double square = 0;
+    for (Index b = 0; b < width; ++b) square += row[b] * row[b];
+    if (!(square > 0)) continue;
+    for (Index b = 0; b < width; ++b) row[b] /= std::sqrt(square);
+  }
+}
+
+}  // namespace
+
+// |J d| in the token-max norm is the largest, over output tokens i and unit vectors g, of
+// sum_j |(J' (e_i g'))_j| when the tokens of d are the best for i and g, so d and g take turns.
+std::vector<double> HeadAt::token_max_direction() const {
+  constexpr int kStarts = 8, kTurns = 12;
+  const Index n = head_.tokens, d = head_.width, w = head_.value_width;
+  const auto length = [&](const std::vector<double>& out, Index i) {
+    double square = 0;
+    for (Index a = 0; a < w; ++a) {
+      const double entry = out[static_cast<std::size_t>(i * w + a)];
+      square += entry * entry;
+    }
+    return std::sqrt(square);
+  };
+  std::vector<double> best = direction(1e-3, 20);
+  normalise_rows(best, d);
+  const std::vector<double> first = push(best);
+  std::vector<Index> order(static_cast<std::size_t>(n));
+  for (Index i = 0; i < n; ++i) order[static_cast<std::size_t>(i)] = i;
+  std::ranges::stable_sort(order, std::greater<>(), [&](Index i) { return length(first, i); });
+  double most = length(first, order[0]);
+  order.resize(std::min<std::size_t>(order.size(), kStarts));
+  for (const Index i : order) {
+    std::vector<double> out = first;
+    for (int turn = 0; turn < kTurns; ++turn) {
+      std::vector<double> covector(out.size());
+      for (Index a = i * w; a < (i + 1) * w; ++a)
+        covector[static_cast<std::size_t>(a)] = out[static_cast<std::size_t>(a)];
+      std::vector<double> turned = pull(covector);
+      normalise_rows(turned, d);
+      out = push(turned);
+      if (!(length(out, i) > most)) break;
+      most = length(out, i);
+      best = std::move(turned);
+    }
+  }
+  return best;
+}
+
+double HeadAt::token_max_stretch_down(std::span<const double> direction) const {
+  const Index n = head_.tokens, d = head_.width;
+  const IntervalMatrix moved = pushed(direction);
+  double reached = 0, step = 0;
+  for (Index i = 0; i < n; ++i) {
+    reached = std::max(reached, length_down(moved.row(i)));
+    step = std::max(step, norm2_up(direction.subspan(static_cast<std::size_t>(i * d),
+                                                     static_cast<std::size_t>(d))));
+  }
+  return step > 0 ? div_down(reached, step) : 0;
+}
+
 // The same sums as push, in intervals.
-double HeadAt::stretch_down(std::span<const double> direction) const {
+IntervalMatrix HeadAt::pushed(std::span<const double> direction) const {
   const Index n = head_.tokens, d = head_.width, w = head_.value_width;
   const IntervalMatrix x(n, d, direction);
   const IntervalMatrix dv = x * head_.value;
   const IntervalMatrix own = x * transposed(qk_), other = kq_ * transposed(x);
-  std::vector<Interval> moved;
+  IntervalMatrix moved(n, w);
   for (Index i = 0; i < n; ++i) {
     // Rates minus any number per row: the weighted sum of u_ij is zero.
     double mean = 0;
@@ -315,11 +379,16 @@ double HeadAt::stretch_down(std::span<const double> direction) const {
         const Interval rate = own(i, j) + other(i, j) - point(mean);
         sum += shares_(i, j) * (dv(j, a) + (v_(j, a) - o_(i, a)) * rate);
       }
-      moved.push_back(sum);
+      moved(i, a) = sum;
     }
   }
+  return moved;
+}
+
+double HeadAt::stretch_down(std::span<const double> direction) const {
+  const IntervalMatrix moved = pushed(direction);
   const double length = norm2_up(direction);
-  return length > 0 ? div_down(length_down(moved), length) : 0;
+  return length > 0 ? div_down(length_down(moved.entries), length) : 0;
 }
 
 }  // namespace lipscope

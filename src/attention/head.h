@@ -65,6 +65,9 @@ class HeadAt {
   // the stretch.
   [[nodiscard]] std::vector<double> direction(double tolerance = 1e-10, int steps = 200) const;
   [[nodiscard]] double stretch_down(std::span<const double> direction) const;
+  // The same in the token-max norm: a direction with tokens of length one, by alternation.
+  [[nodiscard]] std::vector<double> token_max_direction() const;
+  [[nodiscard]] double token_max_stretch_down(std::span<const double> direction) const;
 
   // The Jacobian and its transpose in plain arithmetic.
   [[nodiscard]] std::vector<double> push(std::span<const double> direction) const;
@@ -72,6 +75,8 @@ class HeadAt {
 
  private:
   void find_query_parts();
+  // The Jacobian times a direction in intervals, one row per token.
+  [[nodiscard]] IntervalMatrix pushed(std::span<const double> direction) const;
   // Block (i, j) of the Jacobian, rows `stride` apart.
   void write_block(Index i, Index j, double* middle, double* radius, Index stride) const;
   [[nodiscard]] std::vector<double> block_norms() const;

@@ -121,8 +121,7 @@ class SpecialBlock {
     const Node* add = root != nullptr ? match_.made_by(root->inputs[0], "Add") : nullptr;
     const auto sum = add != nullptr ? match_.with_scalar(*add) : std::nullopt;
     const Node* squares = sum ? match_.made_by(sum->first, "ReduceSum") : nullptr;
-    if (squares == nullptr || !(sum->second > 0) || !match_.same_shape(add->outputs[0], sum->first))
-      return std::nullopt;
+    if (squares == nullptr || !(sum->second > 0)) return std::nullopt;
     const auto x = squared(match_, squares->inputs[0]);
     const Shape& shape = graph_.value(origin.value).type.shape;
     if (!x || *x != div->inputs[0] || !match_.same_shape(*x, origin.value) ||
@@ -352,12 +351,12 @@ class SpecialBlock {
       }
       // One token alone: the only score does not matter.
       if (keys && *keys) {
-        const double more = of_keys + term.map.weight[0].lo;
-        if (add_down(of_keys, term.map.weight[0].lo) != more) return false;
+        const double weight = term.map.weight[0].lo, more = add_down(of_keys, weight);
+        if (add_up(of_keys, weight) != more) return false;
         of_keys = more;
       }
     }
-    return block_.rows == 1 || of_keys == -0.5 * twice.lo;
+    return block_.rows == 1 || 2 * of_keys == -twice.lo;
   }
 
   const Graph& graph_;

@@ -172,6 +172,11 @@ void bound_head(const HeadAt& at, const AttentionQuestion& question, bool form_j
   const auto on_ball = [&](const char* name, double value, const char* theorem) {
     keep_least(head.ball_upper, add(name, norm, value, Guarantee::kProved, theorem), theorem);
   };
+  head.ball_lower = head.lower;  // the centre is in the ball
+  if (!frobenius) {
+    const double reached = at.token_max_stretch_down(at.token_max_direction());
+    head.ball_lower = Bound{reached, Guarantee::kProved, "attention-5"};
+  }
   const double centre = frobenius ? head.upper->value : each;
   on_ball("ball: taylor", taylor_bound(at, centre, radius, question.ball), "attention-9");
   on_ball("ball: covariance", ball.covariance_bound(), "attention-8");
@@ -264,10 +269,26 @@ class Study {
       if (!should_stop_()) examine(block);
       report.complete = report.complete && !should_stop_();
     }
+    settle(report);
     return report;
   }
 
  private:
+  // The Frobenius norm of the tokens is the l2 norm of all entries: what holds at the centre is a
+  // lower bound on its balls, and there are no bounds of blocks and models in another norm.
+  void settle(AttentionReport& report) const {
+    const auto close = [&](auto& part) {
+      if (question_.radius && question_.ball == TokenNorm::kFrobenius) part.ball_lower = part.lower;
+      uncross(part.lower, part.upper);
+      uncross(part.ball_lower, part.ball_upper);
+    };
+    close(report);
+    for (BlockReport& block : report.blocks) {
+      close(block);
+      for (HeadReport& head : block.heads) close(head);
+    }
+  }
+
   void whole_model(AttentionReport& report) {
     LocalNormEffort effort = effort_;
     effort.proof = 1e9;

@@ -27,13 +27,13 @@ struct AttentionQuestion {
 
 struct HeadReport {
   Index head = 0;
-  std::vector<SoftmaxSummary> softmax;  // by norm
-  double score_spread = 0;              // largest difference of scores within a row
-  double entropy = 0;                   // mean over the rows, in nats
-  double near_half = 0;                 // share of rows with an entry in [0.4, 0.6]
-  double jasmin = 0, jasmin_ratio = 0;  // largest g_1 and g_1 / g_k of a row
-  std::optional<Bound> lower, upper;    // at the point
-  std::optional<Bound> ball_upper;      // on the ball
+  std::vector<SoftmaxSummary> softmax;          // by norm
+  double score_spread = 0;                      // largest difference of scores within a row
+  double entropy = 0;                           // mean over the rows, in nats
+  double near_half = 0;                         // share of rows with an entry in [0.4, 0.6]
+  double jasmin = 0, jasmin_ratio = 0;          // largest g_1 and g_1 / g_k of a row
+  std::optional<Bound> lower, upper;            // at the point
+  std::optional<Bound> ball_lower, ball_upper;  // on the ball, in its norm
   std::vector<AttentionBound> bounds;
   std::vector<EmpiricalConstant> empirical;
 };
@@ -42,14 +42,14 @@ struct BlockReport {
   AttentionBlock block;
   std::string outside;  // why the theorems do not cover it; empty: they do
   std::vector<HeadReport> heads;
-  std::optional<Bound> lower, upper, ball_upper;
+  std::optional<Bound> lower, upper, ball_lower, ball_upper;
 };
 
 struct AttentionReport {
   std::string from;  // node the model starts at; empty: its inputs
   std::vector<BlockReport> blocks;
-  std::optional<Bound> lower, upper, ball_upper;  // of the whole model
-  double model_seconds = 0;                       // spent on it
+  std::optional<Bound> lower, upper, ball_lower, ball_upper;  // of the whole model
+  double model_seconds = 0;                                   // spent on it
   bool complete = true;
 };
 

@@ -11,7 +11,8 @@ namespace {
 
 using namespace testing_support;
 
-AttentionReport study(const Graph& graph, std::optional<double> radius = {}) {
+AttentionReport study(const Graph& graph, std::optional<double> radius = {},
+                      TokenNorm ball = TokenNorm::kFrobenius) {
   Rng rng(4);
   std::vector<Tensor> inputs;
   for (const ValueId id : graph.inputs())
@@ -19,6 +20,7 @@ AttentionReport study(const Graph& graph, std::optional<double> radius = {}) {
   AttentionQuestion question;
   question.norms = {parse_norms("2")};
   question.radius = radius;
+  question.ball = ball;
   return study_attention(graph, inputs, question, "test", [] { return false; });
 }
 
@@ -85,6 +87,23 @@ TEST(StudyAttention, BallsOfTokens) {
   }
   ASSERT_TRUE(report.blocks[0].ball_upper);
   EXPECT_GE(report.blocks[0].ball_upper->value, report.blocks[0].lower->value);
+}
+
+// Both ends of a bracket are in the norm of the ball.
+TEST(StudyAttention, BallsOfTokenMax) {
+  const Graph graph = attention_graph({});
+  const AttentionReport l2 = study(graph, 0.01);
+  const AttentionReport each = study(graph, 0.01, TokenNorm::kTokenMax);
+  for (std::size_t h = 0; h < each.blocks[0].heads.size(); ++h) {
+    const HeadReport& head = each.blocks[0].heads[h];
+    ASSERT_TRUE(head.ball_lower && head.ball_upper);
+    EXPECT_EQ(head.ball_lower->guarantee, Guarantee::kProved);
+    EXPECT_LE(head.ball_lower->value, head.ball_upper->value);
+    EXPECT_GE(head.ball_lower->value, 0.5 * head.ball_upper->value);
+    EXPECT_NE(head.ball_lower->value, l2.blocks[0].heads[h].ball_lower->value);
+  }
+  EXPECT_FALSE(each.blocks[0].ball_lower);
+  EXPECT_FALSE(each.ball_lower);
 }
 
 }  // namespace

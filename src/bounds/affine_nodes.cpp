@@ -93,8 +93,7 @@ std::optional<AffineNode> AffineNodes::read(const Graph& graph, const Node& node
       anywhere.push_back(filled(value.type.shape, -kInf, kInf));
       at_zero.push_back(filled(value.type.shape, 0, 0));
     } else {
-      anywhere.push_back(is_floating(value.type.type) ? constant_box(value)
-                                                      : Box{*value.constant, *value.constant});
+      anywhere.push_back(value.constant->box());
       at_zero.push_back(anywhere.back());
     }
   }

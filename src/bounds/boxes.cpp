@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/portable.h"
 #include "base/rounding.h"
+#include "ops/entry_bounds.h"
 
 namespace lipscope {
 namespace {
@@ -49,7 +50,7 @@ std::vector<Box> input_boxes(const Graph& graph, const Domain& domain) {
     const ValueType& type = graph.value(id).type;
     Box box = whole_line(type.shape);
     if (!is_floating(type.type)) {
-      boxes.push_back(Box{});
+      boxes.push_back(integer_box(type));
       continue;
     }
     const auto low = box.lower.doubles(), high = box.upper.doubles();
@@ -74,9 +75,9 @@ ValueBoxes::ValueBoxes(const Graph& graph, std::span<const Box> inputs, BoxMargi
     : graph_(graph), margin_(margin), boxes_(graph.values().size()), maker_(graph.values().size()) {
   for (std::size_t v = 0; v < boxes_.size(); ++v) {
     const Value& value = graph.values()[v];
-    if (!value.constant) continue;
-    boxes_[v] =
-        is_floating(value.type.type) ? constant_box(value) : Box{*value.constant, *value.constant};
+    if (value.constant) boxes_[v] = value.constant->box();
+    // Nobody follows integers that are not constants: they may be any.
+    if (!value.constant && !is_floating(value.type.type)) boxes_[v] = integer_box(value.type);
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) boxes_[graph.inputs()[i].index] = inputs[i];
   for (std::size_t n = 0; n < graph.nodes().size(); ++n) {

@@ -24,19 +24,17 @@ WideTensor wide_of(const Tensor& tensor) {
 // Constants as wide numbers: computed again where rounding was part of them.
 class WideConstants {
  public:
-  [[nodiscard]] std::optional<WideTensor> at(const Value& value) {
-    if (!value.constant) return std::nullopt;
-    if (!value.enclosure) return wide_of(*value.constant);
-    if (value.folded) {
-      const auto [place, first] = known_.try_emplace(value.folded.get());
-      if (first) place->second = compute(*value.folded);
-      if (place->second) return place->second;
+  [[nodiscard]] WideTensor at(const Constant& constant) {
+    if (const Tensor* exact = constant.exact()) return wide_of(*exact);
+    if (const Folded* folded = constant.exact() == nullptr ? constant.folded() : nullptr) {
+      const auto [place, first] = known_.try_emplace(folded);
+      if (first) place->second = compute(*folded);
+      if (place->second) return *place->second;
     }
+    const Box box = constant.box();
     WideTensor out;
-    for (Index i = 0; i < value.constant->size(); ++i) {
-      out.value.push_back(
-          Wide::around({value.enclosure->lower.at(i), value.enclosure->upper.at(i)}));
-    }
+    for (Index i = 0; i < constant.size(); ++i)
+      out.value.push_back(Wide::around({box.lower.at(i), box.upper.at(i)}));
     return out;
   }
 
@@ -46,11 +44,9 @@ class WideConstants {
     if (map == nullptr) return std::nullopt;
     std::vector<WideTensor> in;
     std::vector<ValueType> types;
-    for (const Value& input : folded.inputs) {
-      auto found = at(input);
-      if (!found) return std::nullopt;
-      in.push_back(std::move(*found));
-      types.push_back(input.type);
+    for (const auto& input : folded.inputs) {
+      in.push_back(at(*input));
+      types.push_back({input->type(), input->shape()});
     }
     std::vector<const WideTensor*> args;
     for (const WideTensor& x : in) args.push_back(&x);
@@ -94,9 +90,7 @@ class WidePoint {
         if (!is_floating(value.type.type)) return false;
         continue;
       }
-      auto found = constants_.at(value);
-      if (!found) return false;
-      constants[k] = std::move(*found);
+      constants[k] = constants_.at(*value.constant);
       in.back() = &constants[k];
     }
     std::vector<WideTensor> out(node.outputs.size());

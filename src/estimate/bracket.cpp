@@ -59,15 +59,8 @@ std::optional<double> Bracket::ratio(Guarantee at_least) const {
 }
 
 void Bracket::check() const {
-  const auto& low = lower_[slot(Guarantee::kProved)];
-  const auto& high = upper_[slot(Guarantee::kProved)];
-  if (low && high && low->value > high->value) {
-    throw Error(
-        ErrorCode::kInternal,
-        fmt::format(
-            "{} proved a lower bound of {} and {} an upper bound of {}: one of them is wrong",
-            low->method, low->value, high->method, high->value));
-  }
+  auto low = lower_[slot(Guarantee::kProved)], high = upper_[slot(Guarantee::kProved)];
+  uncross(low, high);
 }
 
 std::string_view to_string(Outcome outcome) {

@@ -27,7 +27,7 @@ class GainMemory {
     const Op* op;
     Index input;
     double p, q;
-    std::vector<const Tensor*> constants;
+    std::vector<const Constant*> constants;
     std::string boxes;  // digest
     bool quick;
     friend auto operator<=>(const Key&, const Key&) = default;
@@ -36,7 +36,7 @@ class GainMemory {
     ProvedGain gain;
     // What the pointers of the key point to stays alive.
     std::shared_ptr<const Op> op;
-    std::vector<std::shared_ptr<const Tensor>> constants;
+    std::vector<std::shared_ptr<const Constant>> constants;
   };
   std::mutex mutex_;
   std::map<Key, Entry> known_;

@@ -13,13 +13,6 @@ namespace lipscope {
 namespace {
 
 constexpr Index kMost = 60'000;
-constexpr double kTiny = 1e-300;
-
-std::optional<double> one_slope(const Elementwise& phi, const Interval& x) {
-  const auto slope = phi.slopes(x);
-  if (!slope || slope->lo != slope->hi) return std::nullopt;
-  return slope->lo;
-}
 
 }  // namespace
 
@@ -42,14 +35,13 @@ std::optional<GatedNet> GatedNet::read(const Graph& graph, const Domain& domain,
       const auto* phi = node.origin != nullptr
                             ? dynamic_cast<const Elementwise*>(node.origin->op.get())
                             : nullptr;
-      const auto low = phi != nullptr ? one_slope(*phi, {-kInf, -kTiny}) : std::nullopt;
-      const auto high = phi != nullptr ? one_slope(*phi, {kTiny, kInf}) : std::nullopt;
-      if (!low || !high) {
+      const auto beside = phi != nullptr ? slopes_beside_zero(*phi) : std::nullopt;
+      if (!beside) {
         reason = "an activation that is not linear on both sides of zero";
         return std::nullopt;
       }
-      unit.below.assign(static_cast<std::size_t>(node.size), *low);
-      unit.above.assign(static_cast<std::size_t>(node.size), *high);
+      unit.below.assign(static_cast<std::size_t>(node.size), beside->below);
+      unit.above.assign(static_cast<std::size_t>(node.size), beside->above);
     }
     made.nodes_.push_back(std::move(unit));
   }

@@ -34,12 +34,12 @@ constexpr double kNoBound = std::numeric_limits<double>::infinity();
 
 class StopWhenAsked : public CbcEventHandler {
  public:
-  explicit StopWhenAsked(const std::function<bool()>& stop) : stop_(stop) {}
-  CbcAction event(CbcEvent) override { return stop_() ? stop : noAction; }
+  explicit StopWhenAsked(const std::function<bool()>& asked) : asked_(asked) {}
+  CbcAction event(CbcEvent) override { return asked_() ? stop : noAction; }
   [[nodiscard]] CbcEventHandler* clone() const override { return new StopWhenAsked(*this); }
 
  private:
-  const std::function<bool()>& stop_;
+  const std::function<bool()>& asked_;
 };
 
 // Asked in every step of the simplex method: between nodes can be a long time. The search ends by

@@ -151,7 +151,13 @@ class Plan {
         .local_net = [&](std::string& reason) { return local_net(reason); },
         .target_reached = [&] { return reached_target(); },
         .target_ratio = budget_.target_ratio};
-    work(run);
+    try {
+      work(run);
+    } catch (const Error& error) {
+      // A point where the network is not defined, such as an index outside its table.
+      if (error.code() != ErrorCode::kShape) throw;
+      report.skipped = error.what();
+    }
     report.seconds += since(start);
   }
 

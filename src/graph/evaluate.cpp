@@ -54,7 +54,7 @@ std::vector<Tensor> converted_constants(const Graph& graph, Precision precision)
   for (std::size_t v = 0; v < constants.size(); ++v) {
     const Value& value = graph.values()[v];
     if (!value.constant || !is_floating(value.type.type)) continue;
-    constants[v] = value.constant->with_precision(precision);
+    constants[v] = value.constant->approximate().with_precision(precision);
   }
   return constants;
 }
@@ -86,7 +86,7 @@ class Run {
   Tensor output(ValueId id) const {
     const Value& value = graph_.value(id);
     if (!value.constant) return values_[id.index].reshaped(batched(value.type.shape, count_));
-    return repeated(value.constant->with_precision(precision_));
+    return repeated(value.constant->approximate().with_precision(precision_));
   }
 
  private:
@@ -104,7 +104,8 @@ class Run {
     const Value& value = graph_.value(id);
     if (!value.constant) return view_samples(value.type, values_[id.index], count_);
     const bool converted = precision_ == Precision::kFloat32 && is_floating(value.type.type);
-    return view_samples(value.type, converted ? constants_[id.index] : *value.constant, 0);
+    return view_samples(value.type,
+                        converted ? constants_[id.index] : value.constant->approximate(), 0);
   }
 
   void run(const Node& node) {
@@ -232,12 +233,12 @@ Trace::Trace(const Graph& graph, std::span<const Tensor> inputs, Index count)
 
 const Tensor& Trace::value(ValueId id) const {
   const Value& value = graph_->value(id);
-  return value.constant ? *value.constant : values_[id.index];
+  return value.constant ? value.constant->approximate() : values_[id.index];
 }
 
 ConstView Trace::view(ValueId id) const {
   const Value& value = graph_->value(id);
-  if (value.constant) return view_samples(value.type, *value.constant, 0);
+  if (value.constant) return view_samples(value.type, value.constant->approximate(), 0);
   return view_samples(value.type, values_[id.index], count_);
 }
 

@@ -4,11 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "base/check.h"
-#include "graph/run_node.h"
-#include "lipscope/error.h"
+#include "graph/fold.h"
 
 namespace lipscope {
 
@@ -20,113 +18,50 @@ Index Graph::parameter_count() const {
   return count;
 }
 
-Box constant_box(const Value& value) {
-  LIPSCOPE_CHECK(value.constant && is_floating(value.type.type));
-  if (value.enclosure) return *value.enclosure;
-  return {*value.constant, *value.constant};
-}
-
-namespace {
-
-// What the outputs of a folded node really are; null for an output that is exact.
-std::vector<std::shared_ptr<const Box>> enclose(const Op& op, std::span<const Value* const> inputs,
-                                                std::span<const Tensor> folded) {
-  std::vector<std::shared_ptr<const Box>> result(folded.size());
-  std::vector<Box> boxes;
-  for (const Value* input : inputs) {
-    // Integers are exact here, and what operators do with integers alone is too.
-    boxes.push_back(is_floating(input->type.type) ? constant_box(*input) : Box{});
-    if (!is_floating(input->type.type)) boxes.back() = {*input->constant, *input->constant};
-  }
-  const auto range = op.range(boxes);
-  for (std::size_t i = 0; i < folded.size(); ++i) {
-    const Tensor& value = folded[i];
-    if (!is_floating(value.type())) continue;
-    Box box{value, value};
-    if (range) {
-      box = (*range)[i];
-    } else {
-      constexpr double kInfinity = std::numeric_limits<double>::infinity();
-      std::fill(box.lower.doubles().begin(), box.lower.doubles().end(), -kInfinity);
-      std::fill(box.upper.doubles().begin(), box.upper.doubles().end(), kInfinity);
-    }
-    const bool exact = std::ranges::equal(box.lower.doubles(), value.doubles()) &&
-                       std::ranges::equal(box.upper.doubles(), value.doubles());
-    if (!exact) result[i] = std::make_shared<const Box>(std::move(box));
-  }
-  return result;
-}
-
-}  // namespace
-
 ValueId GraphBuilder::input(std::string name, ValueType type) {
   const ValueId id{static_cast<std::uint32_t>(graph_.values_.size())};
-  graph_.values_.push_back({std::move(name), std::move(type), nullptr});
+  graph_.values_.push_back({std::move(name), std::move(type)});
   graph_.inputs_.push_back(id);
   return id;
 }
 
-ValueId GraphBuilder::constant(std::string name, Tensor value) {
-  return constant(std::move(name), std::make_shared<const Tensor>(std::move(value)));
+ValueId GraphBuilder::constant(std::string name, Tensor exact) {
+  return constant(std::move(name), std::make_shared<const Constant>(std::move(exact)));
 }
 
-ValueId GraphBuilder::constant(std::string name, std::shared_ptr<const Tensor> value,
-                               std::shared_ptr<const Box> enclosure) {
+ValueId GraphBuilder::constant(std::string name, std::shared_ptr<const Constant> value) {
+  LIPSCOPE_CHECK(value);
   const ValueId id{static_cast<std::uint32_t>(graph_.values_.size())};
   ValueType type{value->type(), value->shape()};
-  graph_.values_.push_back(
-      {std::move(name), std::move(type), std::move(value), std::move(enclosure)});
-  return id;
-}
-
-ValueId GraphBuilder::constant(const Value& value) {
-  LIPSCOPE_CHECK(value.constant);
-  const ValueId id{static_cast<std::uint32_t>(graph_.values_.size())};
-  graph_.values_.push_back(value);
+  graph_.values_.push_back({std::move(name), std::move(type), std::move(value)});
   return id;
 }
 
 std::vector<ValueId> GraphBuilder::add(std::shared_ptr<const Op> op, std::vector<ValueId> inputs,
                                        std::string name, std::vector<std::string> output_names) {
   std::vector<ValueType> types;
-  bool all_constant = true;
+  std::vector<std::shared_ptr<const Constant>> constants;
   for (const ValueId id : inputs) {
     types.push_back(value(id).type);
-    all_constant = all_constant && value(id).constant;
+    if (value(id).constant) constants.push_back(value(id).constant);
   }
   const std::vector<ValueType> out_types = op->infer(types);
-  std::vector<Tensor> folded;
-  std::vector<std::shared_ptr<const Box>> enclosures;
-  if (all_constant) {
-    std::vector<const Tensor*> tensors;
-    std::vector<const Value*> values;
-    for (const ValueId id : inputs) {
-      tensors.push_back(value(id).constant.get());
-      values.push_back(&value(id));
-    }
-    folded = run_node(*op, tensors, out_types);
-    enclosures = enclose(*op, values, folded);
-  }
-  std::vector<ValueId> outputs;
+  std::vector<std::shared_ptr<const Constant>> folded(out_types.size());
+  if (constants.size() == inputs.size()) folded = fold(op, constants, out_types);
+  const bool stays = std::ranges::count(folded, nullptr) > 0;
+  // A node that stays has outputs of its own; those that are known nevertheless are not used.
+  std::vector<ValueId> own, outputs;
   for (std::size_t i = 0; i < out_types.size(); ++i) {
     std::string output_name =
         i < output_names.size() ? output_names[i] : fmt::format("{}:{}", name, i);
-    if (all_constant) {
-      Value made{std::move(output_name), out_types[i],
-                 std::make_shared<const Tensor>(std::move(folded[i])), enclosures[i]};
-      if (made.enclosure) {
-        std::vector<Value> from;
-        for (const ValueId id : inputs) from.push_back(value(id));
-        made.folded = std::make_shared<const Folded>(Folded{op, std::move(from), i});
-      }
-      outputs.push_back(constant(made));
-      continue;
-    }
-    outputs.push_back({static_cast<std::uint32_t>(graph_.values_.size())});
-    graph_.values_.push_back({std::move(output_name), out_types[i], nullptr});
+    if (folded[i]) outputs.push_back(constant(output_name, folded[i]));
+    if (!stays) continue;
+    own.push_back({static_cast<std::uint32_t>(graph_.values_.size())});
+    graph_.values_.push_back({std::move(output_name), out_types[i]});
+    if (!folded[i]) outputs.push_back(own.back());
   }
-  if (!all_constant) {
-    graph_.nodes_.push_back({std::move(op), std::move(inputs), outputs, std::move(name)});
+  if (stays) {
+    graph_.nodes_.push_back({std::move(op), std::move(inputs), std::move(own), std::move(name)});
   }
   return outputs;
 }
@@ -186,14 +121,16 @@ Graph rewrite_nodes(const Graph& graph, const NodeRewrite& rewrite) {
   const MappedValue mapped = [&](ValueId id) { return map[id.index]; };
   for (const Node& node : graph.nodes()) {
     std::vector<ValueId> outputs = rewrite(node, mapped, builder);
-    if (outputs.empty()) {
+    const bool fits = std::ranges::equal(outputs, node.outputs, [&](ValueId made, ValueId old) {
+      return builder.value(made).type == graph.value(old).type;
+    });
+    if (!fits) {
       std::vector<ValueId> inputs;
       for (const ValueId id : node.inputs) inputs.push_back(map[id.index]);
       std::vector<std::string> names;
       for (const ValueId id : node.outputs) names.push_back(graph.value(id).name);
       outputs = builder.add(node.op, inputs, node.name, names);
     }
-    LIPSCOPE_CHECK(outputs.size() == node.outputs.size());
     for (std::size_t i = 0; i < outputs.size(); ++i) map[node.outputs[i].index] = outputs[i];
   }
   std::vector<ValueId> outputs;

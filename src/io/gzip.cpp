@@ -94,7 +94,7 @@ bool all_zero(Bytes bytes) {
 
 std::string display_name(const std::string& path) { return path == "-" ? "standard input" : path; }
 
-std::vector<std::byte> read_file(const std::string& path) {
+std::vector<std::byte> read_file(const std::string& path, std::size_t max_bytes) {
   std::error_code ignored;
   if (path != "-" && std::filesystem::is_directory(path, ignored)) {
     bad_file(path, "is a directory; give the path of a file");
@@ -109,11 +109,15 @@ std::vector<std::byte> read_file(const std::string& path) {
   std::vector<std::byte> bytes;
   // A hint only: pipes have no size, and a file may change while it is read.
   const std::uintmax_t hint = path == "-" ? 0 : std::filesystem::file_size(path, ignored);
+  if (!ignored && hint > max_bytes)
+    bad_file(path, "{} bytes; {} are read at most", hint, max_bytes);
   std::size_t filled = 0;
   bytes.resize(ignored || hint == 0 ? kFirstBlock : static_cast<std::size_t>(hint) + 1);
   while (true) {
     filled += std::fread(bytes.data() + filled, 1, bytes.size() - filled, file.get());
     if (std::ferror(file.get()) != 0) cannot_read(path, errno);
+    if (filled > max_bytes)
+      bad_file(display_name(path), "more than the {} bytes that are read at most", max_bytes);
     if (filled < bytes.size()) break;
     bytes.resize(bytes.size() + bytes.size() / 2);
   }

@@ -121,6 +121,18 @@ TEST_F(ReadFile, ReadsPipes) {
   EXPECT_EQ(read_file(path_), bytes_of("1,2\n"));
 }
 
+TEST_F(ReadFile, RefusesMoreThanTheLimit) {
+  std::ofstream(path_, std::ios::binary) << "12345";
+  EXPECT_EQ(read_file(path_, 5), bytes_of("12345"));
+  expect_error([&] { (void)read_file(path_, 4); }, ErrorCode::kBadFile,
+               path_ + ": 5 bytes; 4 are read at most");
+  // Far more than there is memory: it is refused before it is read.
+  std::filesystem::resize_file(path_, std::uintmax_t{1} << 40U);
+  expect_error([&] { (void)read_file(path_, 1U << 20U); }, ErrorCode::kBadFile, "1099511627776");
+  expect_error([&] { (void)read_file("/dev/zero", 1U << 20U); }, ErrorCode::kBadFile,
+               "more than the 1048576 bytes");
+}
+
 TEST_F(ReadFile, NamesWhatIsMissingOrADirectory) {
   expect_error([&] { (void)read_file(path_); }, ErrorCode::kBadFile, path_ + ": no such file");
   std::filesystem::create_directory(path_);

@@ -9,6 +9,7 @@
 
 #include "lipscope/error.h"
 #include "ops/kind.h"
+#include "ops/training.h"
 
 namespace lipscope {
 namespace {
@@ -18,13 +19,16 @@ struct BindFirst {
   std::string input;
 };
 
+constexpr const char* kUndecided =
+    "depends on the rounding of constants that are computed in the graph; store its result";
+
 class Import {
  public:
   Import(const OnnxModel::Parts& parts, const GraphOptions& options, std::set<std::string> bound)
       : parts_(parts), options_(options), bound_(std::move(bound)) {
     for (const ModelInput& input : parts.inputs) add_input(input);
     for (const auto& [name, tensor] : parts.initializers) {
-      ids_[name] = builder_.constant(name, tensor);
+      ids_[name] = builder_.constant(name, *tensor);
     }
   }
 
@@ -60,10 +64,20 @@ class Import {
         throw Error(ErrorCode::kBadFile, fmt::format("output '{}' is made by no node", name));
       outputs.push_back(found->second);
     }
-    return builder_.finish(std::move(outputs));
+    Graph graph = builder_.finish(std::move(outputs));
+    for (const Node& node : graph.nodes()) refuse_undecided(graph, node);
+    return graph;
   }
 
  private:
+  // All nodes at constants are folded, but for those whose integers rounding leaves open.
+  static void refuse_undecided(const Graph& graph, const Node& node) {
+    if (std::ranges::any_of(node.inputs, [&](ValueId id) { return !graph.value(id).constant; }))
+      return;
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("node '{}': operator {} {}", node.name, node.op->name(), kUndecided));
+  }
+
   void add_input(const ModelInput& input) {
     if (bound_.contains(input.name)) {
       const Tensor& value = options_.known.at(input.name);
@@ -115,7 +129,7 @@ class Import {
     if (const auto unread = view.unread(); !unread.empty()) {
       throw Error(ErrorCode::kUnsupported,
                   fmt::format("operator {}: attribute '{}' is not supported in opset {}", node.op,
-                              unread.front(), parts_.opset));
+                              unread.front(), node.opset));
     }
     std::vector<ValueId> made;
     if (imported.constant) {
@@ -149,11 +163,11 @@ class Import {
       if (found == ids_.end())
         throw Error(ErrorCode::kBadFile, fmt::format("value '{}' is made by no node", name));
       const Value& value = builder_.value(found->second);
-      inputs.push_back(NodeInput{value.type, value.constant.get()});
+      inputs.push_back(NodeInput::of(value));
     }
     std::vector<bool> outputs;
     for (const std::string& name : node.outputs) outputs.push_back(!name.empty());
-    OnnxNode view(node.op, parts_.opset, node.attributes, std::move(inputs), std::move(outputs));
+    OnnxNode view(node.op, node.opset, node.attributes, std::move(inputs), std::move(outputs));
     view.ignore({"consumed_inputs"});  // memory hints of opset 1
     return view;
   }
@@ -188,6 +202,11 @@ class Import {
                  (source == value || !is_floating(options_.known.at(source).type()));
         });
     if (bindable && !sources.empty()) throw BindFirst{*sources.begin()};
+    if (sources.empty()) {
+      throw Error(ErrorCode::kUnsupported,
+                  fmt::format("node '{}': operator {}: input {} ('{}') {}", node.name, node.op,
+                              needs.input, value, kUndecided));
+    }
     throw Error(
         ErrorCode::kUnsupported,
         fmt::format(
@@ -217,12 +236,40 @@ auto with_bound_inputs(const OnnxModel::Parts& parts, const GraphOptions& option
   }
 }
 
+// The initializer of this name, or the value of a Constant node.
+const Tensor* stored_value(const OnnxModel::Parts& parts, const std::string& name) {
+  if (const auto found = parts.initializers.find(name); found != parts.initializers.end())
+    return found->second.get();
+  for (const FileNode& node : parts.nodes) {
+    if (node.op != "Constant" || node.outputs.empty() || node.outputs[0] != name) continue;
+    const auto value = node.attributes.find("value");
+    return value != node.attributes.end() ? std::get_if<Tensor>(&value->second) : nullptr;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
-std::string refusal(const FileNode& node) {
+std::string refusal(const OnnxModel::Parts& parts, const FileNode& node) {
   if (!node.refused.empty()) return node.refused;
-  if (find_op_kind(node.op) != nullptr) return {};
-  return fmt::format("operator {} is not supported; 'lipscope ops' lists those that are", node.op);
+  if (find_op_kind(node.op) == nullptr)
+    return fmt::format("operator {} is not supported; 'lipscope ops' lists those that are",
+                       node.op);
+  if (node.op != "Dropout" && node.op != "BatchNormalization") return {};
+  std::vector<std::optional<NodeInput>> inputs;
+  for (const std::string& name : node.inputs) {
+    const Tensor* stored = stored_value(parts, name);
+    inputs.emplace_back();
+    if (stored != nullptr) {
+      inputs.back() =
+          NodeInput{{stored->type(), stored->shape()}, std::make_shared<const Constant>(*stored)};
+    }
+  }
+  std::vector<bool> outputs;
+  for (const std::string& name : node.outputs) outputs.push_back(!name.empty());
+  const std::string why = training_obstacle(
+      {node.op, node.opset, node.attributes, std::move(inputs), std::move(outputs)});
+  return why.empty() ? why : fmt::format("operator {}: {}", node.op, why);
 }
 
 Graph import_graph(const OnnxModel::Parts& parts, const GraphOptions& options) {
@@ -237,7 +284,7 @@ std::vector<NodeSurvey> survey_nodes(const OnnxModel::Parts& parts, const GraphO
     std::vector<NodeSurvey> survey;
     for (const FileNode& node : parts.nodes) {
       NodeSurvey row{.name = node.name, .op = node.op};
-      if (refusal(node).empty() && !import.knows_inputs(node)) {
+      if (refusal(parts, node).empty() && !import.knows_inputs(node)) {
         row.supported = true;  // as far as can be seen: it follows something that is not
         survey.push_back(std::move(row));
         continue;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "io/onnx_functions.h"
 #include "io/onnx_proto.h"
 #include "lipscope/model.h"
 #include "ops/onnx_node.h"
@@ -18,6 +19,7 @@ struct FileNode {
   std::string name, op, domain;
   std::vector<std::string> inputs, outputs;
   Attributes attributes;
+  int opset = 1;
   std::string refused;  // why it can never be imported (subgraphs, foreign domain); empty otherwise
 };
 
@@ -32,11 +34,11 @@ struct OnnxModel::Parts {
 
 // Nodes sorted so that each comes after what it uses; kBadFile for a cycle, a value made twice or
 // one nobody makes.
-[[nodiscard]] std::vector<FileNode> read_nodes(const onnx::GraphProto& graph,
+[[nodiscard]] std::vector<FileNode> read_nodes(const std::vector<PlainNode>& plain,
                                                const std::string& folder);
 
-// Why a node cannot be imported whatever its inputs; empty when it may be.
-[[nodiscard]] std::string refusal(const FileNode& node);
+// Why a node cannot be imported whatever the inputs of the model; empty when it may be.
+[[nodiscard]] std::string refusal(const OnnxModel::Parts& parts, const FileNode& node);
 
 [[nodiscard]] Graph import_graph(const OnnxModel::Parts& parts, const GraphOptions& options);
 [[nodiscard]] std::vector<NodeSurvey> survey_nodes(const OnnxModel::Parts& parts,

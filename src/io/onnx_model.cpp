@@ -20,25 +20,6 @@
 namespace lipscope {
 namespace {
 
-// Names in a damaged file may hold anything; a message is one line.
-std::string one_line(std::string text) {
-  constexpr std::size_t kLongest = 1000;
-  if (text.size() > kLongest) text.resize(kLongest);
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < ' ') c = ' ';
-  }
-  return text;
-}
-
-int default_opset(const onnx::ModelProto& model) {
-  int opset = 1;
-  for (const auto& import : model.opset_import()) {
-    if (import.domain().empty() || import.domain() == "ai.onnx")
-      opset = static_cast<int>(import.version());
-  }
-  return opset;
-}
-
 ModelInput read_input(const onnx::ValueInfoProto& info) {
   ModelInput input{.name = info.name()};
   if (!info.type().has_tensor_type()) {
@@ -96,6 +77,23 @@ void check_finite(const std::string& name, const Tensor& tensor, const onnx::Gra
   }
 }
 
+// A node must not make what is given: an input or an initializer of the same name would be lost.
+void check_made_once(const OnnxModel::Parts& parts) {
+  std::set<std::string> given;
+  for (const ModelInput& input : parts.inputs) {
+    if (!given.insert(input.name).second)
+      throw Error(ErrorCode::kBadFile, fmt::format("input '{}' occurs twice", input.name));
+  }
+  for (const auto& [name, tensor] : parts.initializers) given.insert(name);
+  for (const FileNode& node : parts.nodes) {
+    for (const std::string& output : node.outputs) {
+      if (given.contains(output))
+        throw Error(ErrorCode::kBadFile,
+                    fmt::format("node '{}': value '{}' is made twice", node.name, output));
+    }
+  }
+}
+
 }  // namespace
 
 OnnxModel OnnxModel::read(const std::string& path) {
@@ -112,7 +110,7 @@ OnnxModel OnnxModel::parse(std::span<const std::byte> bytes, const std::string& 
   const auto unpacked = gunzip_if_gzip(bytes, name);
   onnx::ModelProto model = parse_model_proto(unpacked ? *unpacked : bytes, name);
   try {
-    parts->opset = default_opset(model);
+    parts->opset = default_opset(model.opset_import());
     parts->producer = model.producer_name();
     if (!model.producer_version().empty()) parts->producer += " " + model.producer_version();
     std::set<std::string> initialized;
@@ -141,7 +139,8 @@ OnnxModel OnnxModel::parse(std::span<const std::byte> bytes, const std::string& 
       parts->initializers.emplace(proto.name(), std::make_shared<const Tensor>(std::move(tensor)));
     }
     model.mutable_graph()->clear_initializer();
-    parts->nodes = read_nodes(model.graph(), folder);
+    parts->nodes = read_nodes(take_nodes(model), folder);
+    check_made_once(*parts);
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("{}: {}", name, one_line(error.what())));
   } catch (const std::bad_alloc&) {
@@ -171,7 +170,7 @@ Graph OnnxModel::graph(const GraphOptions& options) const {
 
 void OnnxModel::require_supported() const {
   for (const FileNode& node : parts_->nodes) {
-    if (const std::string reason = refusal(node); !reason.empty()) {
+    if (const std::string reason = refusal(*parts_, node); !reason.empty()) {
       throw Error(ErrorCode::kUnsupported,
                   fmt::format("{}: {}", parts_->name,
                               one_line(fmt::format("node '{}': {}", node.name, reason))));

@@ -14,12 +14,6 @@ namespace {
 
 using onnx::AttributeProto;
 
-// A name for messages: the node's own, or what it is and makes.
-std::string node_label(const onnx::NodeProto& node) {
-  if (!node.name().empty()) return node.name();
-  return node.op_type() + (node.output_size() > 0 ? "(" + node.output(0) + ")" : "");
-}
-
 // Files older than IR version 3 leave the type out; it shows in what is set.
 int attribute_type(const AttributeProto& a) {
   if (a.type() != AttributeProto::UNDEFINED) return a.type();
@@ -64,8 +58,10 @@ void read_attribute(const AttributeProto& a, const std::string& folder, FileNode
   }
 }
 
-FileNode read_node(const onnx::NodeProto& proto, const std::string& folder) {
+FileNode read_node(const PlainNode& plain, const std::string& folder) {
+  const onnx::NodeProto& proto = plain.proto;
   FileNode node;
+  node.opset = plain.opset;
   node.op = proto.op_type();
   node.domain = proto.domain() == "ai.onnx" ? "" : proto.domain();
   node.name = node_label(proto);
@@ -73,7 +69,8 @@ FileNode read_node(const onnx::NodeProto& proto, const std::string& folder) {
   node.outputs.assign(proto.output().begin(), proto.output().end());
   // An absent optional input at the end may be written as an empty name.
   while (!node.inputs.empty() && node.inputs.back().empty()) node.inputs.pop_back();
-  if (!node.domain.empty())
+  node.refused = plain.refused;
+  if (!node.domain.empty() && node.refused.empty())
     node.refused = fmt::format("operator {}.{} is not supported", node.domain, node.op);
   for (const auto& attribute : proto.attribute()) {
     try {
@@ -88,17 +85,18 @@ FileNode read_node(const onnx::NodeProto& proto, const std::string& folder) {
 
 }  // namespace
 
-std::vector<FileNode> read_nodes(const onnx::GraphProto& graph, const std::string& folder) {
+std::vector<FileNode> read_nodes(const std::vector<PlainNode>& plain, const std::string& folder) {
   std::vector<FileNode> nodes;
   std::map<std::string, std::size_t> producer;
-  for (const auto& proto : graph.node()) {
+  for (const PlainNode& node : plain) {
+    const onnx::NodeProto& proto = node.proto;
     for (const std::string& output : proto.output()) {
       if (!output.empty() && !producer.emplace(output, nodes.size()).second) {
         throw Error(ErrorCode::kBadFile,
                     fmt::format("node '{}': value '{}' is made twice", node_label(proto), output));
       }
     }
-    nodes.push_back(read_node(proto, folder));
+    nodes.push_back(read_node(node, folder));
   }
   // Kahn's algorithm, keeping the file's order where it is already right.
   std::vector<std::size_t> waiting(nodes.size());

@@ -56,4 +56,20 @@ std::string_view to_string(Guarantee guarantee) {
   return "estimate";
 }
 
+void uncross(std::optional<Bound>& lower, std::optional<Bound>& upper) {
+  if (!lower || !upper || !(lower->value > upper->value)) return;
+  if (lower->guarantee == Guarantee::kProved && upper->guarantee == Guarantee::kProved) {
+    throw Error(
+        ErrorCode::kInternal,
+        fmt::format(
+            "{} proved a lower bound of {} and {} an upper bound of {}: one of them is wrong",
+            lower->method, lower->value, upper->method, upper->value));
+  }
+  if (upper->guarantee < lower->guarantee) {
+    upper->value = lower->value;
+  } else {
+    lower->value = upper->value;
+  }
+}
+
 }  // namespace lipscope

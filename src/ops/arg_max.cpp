@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/exact_map.h"
 #include "ops/entry_bounds.h"
 #include "ops/integers.h"
 #include "ops/rows.h"
@@ -7,7 +8,7 @@ namespace lipscope {
 namespace {
 
 // Where along an axis the largest or smallest entry stands. As in numpy a NaN beats everything.
-class ArgExtreme final : public Op {
+class ArgExtreme final : public Op, public ExactMap {
  public:
   struct Fields {
     bool largest, last, keep;
@@ -16,6 +17,7 @@ class ArgExtreme final : public Op {
   ArgExtreme(Fields fields, RowSplit split) : fields_(fields), split_(split) {}
 
   std::string_view name() const override { return fields_.largest ? "ArgMax" : "ArgMin"; }
+  bool decides_exactly() const override { return true; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override {
     Shape shape = in[0].shape;
     if (fields_.keep) {
@@ -47,26 +49,53 @@ class ArgExtreme final : public Op {
     for (Index row = 0; row < split_.rows(); ++row) out.set(row, winner(x, split_.start(row)));
     return std::vector<Box>{std::move(out).finish()};
   }
+  bool push_exact(std::span<const ExactTensor* const> in,
+                  std::span<ExactTensor> out) const override {
+    for (Index row = 0; row < split_.rows(); ++row) out[0].push_back(exact_winner(*in[0], row));
+    return true;
+  }
   std::optional<Gain> gain(const GainQuery& query) const override {
     return step_gain(range(query.in)->front());
   }
 
  private:
   Interval winner(const BoxEntries& x, Index start) const {
-    const auto at = [&](Index i) {
+    std::vector<Interval> row;
+    for (Index i = 0; i < split_.length; ++i) {
       const Interval entry = x[start + i * split_.inner];
-      return fields_.largest ? entry : -entry;
-    };
+      row.push_back(fields_.largest ? entry : -entry);
+    }
+    return place(find_winner([&](Index i) { return row[static_cast<std::size_t>(i)].lo; },
+                             [&](Index i) { return row[static_cast<std::size_t>(i)].hi; }));
+  }
+  RationalInterval exact_winner(const ExactTensor& x, Index row) const {
+    ExactTensor entries;
+    for (Index i = 0; i < split_.length; ++i) {
+      const auto at = static_cast<std::size_t>(split_.start(row) + i * split_.inner);
+      if (!x[at].known()) return RationalInterval(place(std::nullopt));
+      entries.push_back(fields_.largest ? x[at] : -x[at]);
+    }
+    return RationalInterval(place(find_winner(
+        [&](Index i) -> const Rational& { return entries[static_cast<std::size_t>(i)].lower(); },
+        [&](Index i) -> const Rational& { return entries[static_cast<std::size_t>(i)].upper(); })));
+  }
+  // The entry that is the largest wherever all of them are between lower(i) and upper(i).
+  template <class Lower, class Upper>
+  std::optional<Index> find_winner(Lower&& lower, Upper&& upper) const {
     Index best = 0;
     for (Index i = 1; i < split_.length; ++i) {
-      if (at(i).lo > at(best).lo || (fields_.last && at(i).lo == at(best).lo)) best = i;
+      if (lower(i) > lower(best) || (fields_.last && lower(i) == lower(best))) best = i;
     }
     for (Index i = 0; i < split_.length; ++i) {
       const bool ties_lose = fields_.last ? i < best : i > best;
-      const bool loses = at(i).hi < at(best).lo || (ties_lose && at(i).hi == at(best).lo);
-      if (i != best && !loses) return {0, static_cast<double>(split_.length - 1)};
+      const bool loses = upper(i) < lower(best) || (ties_lose && upper(i) == lower(best));
+      if (i != best && !loses) return std::nullopt;
     }
-    return point(static_cast<double>(best));
+    return best;
+  }
+  Interval place(std::optional<Index> known) const {
+    if (known) return point(static_cast<double>(*known));
+    return {0, static_cast<double>(split_.length - 1)};
   }
 
   template <class T>

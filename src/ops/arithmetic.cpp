@@ -7,6 +7,9 @@ namespace {
 struct Add {
   static constexpr std::string_view kName = "Add";
   static constexpr bool kField = true;
+  Computed computed(const Machine& machine, const Computed& a, const Computed& b) const {
+    return machine.add(a, b);
+  }
   template <class T>
   T value(T a, T b) const {
     return a + b;
@@ -24,6 +27,9 @@ struct Add {
 struct Sub {
   static constexpr std::string_view kName = "Sub";
   static constexpr bool kField = true;
+  Computed computed(const Machine& machine, const Computed& a, const Computed& b) const {
+    return machine.sub(a, b);
+  }
   template <class T>
   T value(T a, T b) const {
     return a - b;
@@ -54,6 +60,9 @@ ValueId add_product_adjoint(GraphBuilder& builder, const ValueType& to, ValueId 
 struct Mul {
   static constexpr std::string_view kName = "Mul";
   static constexpr bool kField = true;
+  Computed computed(const Machine& machine, const Computed& a, const Computed& b) const {
+    return machine.mul(a, b);
+  }
   template <class T>
   T value(T a, T b) const {
     return a * b;
@@ -76,6 +85,9 @@ struct Mul {
 struct Div {
   static constexpr std::string_view kName = "Div";
   static constexpr bool kField = true;
+  Computed computed(const Machine& machine, const Computed& a, const Computed& b) const {
+    return machine.div(a, b);
+  }
   template <class T>
   T value(T a, T b) const {
     return a / b;
@@ -101,7 +113,7 @@ struct Div {
   static ValueId add_adjoint(const AdjointArgs& args) {
     GraphBuilder& builder = args.builder;
     const ValueType type = builder.value(args.inputs[1]).type;
-    const OnnxNode node("Reciprocal", 13, {}, {NodeInput{type, nullptr}});
+    const OnnxNode node("Reciprocal", 13, {}, {NodeInput{type}});
     const ValueId inverse =
         builder.add(find_op_kind("Reciprocal")->import(node).op, {args.inputs[1]}, "gradient")[0];
     const ValueId g =

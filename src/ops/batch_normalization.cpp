@@ -8,9 +8,11 @@
 #include <cmath>
 
 #include "linalg/operator_norm.h"
+#include "machine/batch_norm.h"
 #include "ops/box.h"
 #include "ops/dispatch.h"
 #include "ops/rows.h"
+#include "ops/training.h"
 #include "ops/unary.h"
 #include "ops/wide_map.h"
 
@@ -19,7 +21,7 @@ namespace {
 
 // y = (x - mean) * r * scale + bias with r = 1/sqrt(variance + epsilon), per channel.
 // Inputs: x, scale, bias, mean, variance.
-class BatchNormalizationOp final : public Op, public WideMap {
+class BatchNormalizationOp final : public Op, public WideMap, public MachineMap {
  public:
   BatchNormalizationOp(RowSplit split, double epsilon) : split_(split), epsilon_(epsilon) {}
   [[nodiscard]] double epsilon() const { return epsilon_; }
@@ -146,6 +148,12 @@ class BatchNormalizationOp final : public Op, public WideMap {
     return true;
   }
 
+  std::unique_ptr<const MachineStep> machine_step(const Machine& machine,
+                                                  std::size_t) const override {
+    return batch_norm_step(machine, static_cast<std::size_t>(split_.length),
+                           static_cast<std::size_t>(split_.inner), epsilon_);
+  }
+
   // Of a moving x.
   bool push_wide(std::span<const WideTensor* const> in, std::span<WideTensor> out) const override {
     for (std::size_t k = 1; k < in.size(); ++k) {
@@ -198,13 +206,7 @@ class BatchNormalizationOp final : public Op, public WideMap {
 Imported import_batch_normalization(const OnnxNode& node) {
   require_real(node);
   node.ignore({"momentum", "consumed_inputs"});
-  if (node.integer("training_mode", 0) != 0) node.unsupported("training_mode = 1");
-  if (node.opset() < 7 && node.integer("is_test", 0) == 0 && node.wants_output(1)) {
-    node.unsupported("is_test = 0: statistics of the batch");
-  }
-  for (Index k = 1; k < node.num_outputs(); ++k) {
-    if (node.wants_output(k)) node.unsupported("outputs of training");
-  }
+  if (const std::string why = training_obstacle(node); !why.empty()) node.unsupported(why);
   const Shape& x = node.input(0).shape;
   if (x.empty()) node.malformed("data of shape " + to_string(x));
   // A vector is a batch of single entries.
@@ -219,7 +221,7 @@ Imported import_batch_normalization(const OnnxNode& node) {
                                  to_string(node.input(k).shape), split.length));
     }
   }
-  auto op = std::make_shared<BatchNormalizationOp>(split, node.real("epsilon", 1e-5));
+  auto op = std::make_shared<BatchNormalizationOp>(split, node.real("epsilon"));
   return {op, {0, 1, 2, 3, 4}};
 }
 

@@ -17,19 +17,23 @@
 // has the element type of a. A function linear in a also has Interval weight_a(Interval b), its
 // factor; the same for b. PairPlane plane(a, b), if there, bounds it by affine functions. Operands
 // of different types are allowed where F has a member kMixed; integers are then read as reals. One
-// with a member kField takes any numbers that can be added, multiplied and divided.
+// with a member kField takes any numbers that can be added, multiplied and divided; another one may
+// have RationalInterval exact(a, b), the function in rational arithmetic. Computed
+// computed(machine, a, b), if there, is how a machine computes it.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "graph/exact_map.h"
 #include "ops/adjoint.h"
 #include "ops/affine_rows.h"
 #include "ops/broadcast.h"
 #include "ops/entry_bounds.h"
 #include "ops/integers.h"
 #include "ops/kind.h"
+#include "ops/machine_map.h"
 #include "ops/wide_map.h"
 
 namespace lipscope {
@@ -66,6 +70,35 @@ concept MixedBinary = requires {
   F::kMixed;
 };
 
+template <class F>
+concept ComputedBinary = requires(const F& f, const Machine& machine, const Computed& x) {
+  f.computed(machine, x, x);
+};
+
+template <class F>
+class BinaryStep final : public MachineStep {
+ public:
+  BinaryStep(const Machine& machine, F function, Broadcast<2> plan)
+      : machine_(machine), f_(function), plan_(std::move(plan)) {}
+
+  void run(std::span<const ComputedView> in, const ComputedView&,
+           std::span<double> error) const override {
+    plan_.for_each_run([&](Index at, const auto& from, Index n) {
+      for (Index i = 0; i < n; ++i) {
+        const auto a = static_cast<std::size_t>(from[0] + i * plan_.step(0));
+        const auto b = static_cast<std::size_t>(from[1] + i * plan_.step(1));
+        error[static_cast<std::size_t>(at + i)] =
+            f_.computed(machine_, in[0].at(a), in[1].at(b)).error;
+      }
+    });
+  }
+
+ private:
+  Machine machine_;
+  F f_;
+  Broadcast<2> plan_;
+};
+
 // out[i] = f(a[i * step_a], b[i * step_b]) with steps 0 or 1.
 template <class A, class B, class R, class F>
 void combine(Index n, const A* a, Index step_a, const B* b, Index step_b, R* __restrict out,
@@ -98,7 +131,7 @@ void combine(Index n, const A* a, Index step_a, const B* b, Index step_b, R* __r
 }
 
 template <class F>
-class BinaryOp final : public Op, public GraphAdjoint, public WideMap {
+class BinaryOp final : public Op, public GraphAdjoint, public WideMap, public MachineMap, public ExactMap {
  public:
   // `type`: of the first operand and the result. `numpy`: broadcast by its rule.
   BinaryOp(F function, Broadcast<2> plan, ElementType type, bool numpy = true)
@@ -208,6 +241,34 @@ class BinaryOp final : public Op, public GraphAdjoint, public WideMap {
                    f_.value(a.at(static_cast<std::size_t>(i)), b.at(static_cast<std::size_t>(j))));
       });
       return true;
+    } else {
+      return false;
+    }
+  }
+
+  std::unique_ptr<const MachineStep> machine_step([[maybe_unused]] const Machine& machine,
+                                                  std::size_t) const override {
+    if constexpr (ComputedBinary<F>) {
+      if (is_floating(type_)) return std::make_unique<BinaryStep<F>>(machine, f_, plan_);
+    }
+    return nullptr;
+  }
+  bool push_exact([[maybe_unused]] std::span<const ExactTensor* const> in,
+                  [[maybe_unused]] std::span<ExactTensor> out) const override {
+    const auto push = [&](auto&& f) {
+      if (!is_floating(type_)) return false;
+      out[0].resize(static_cast<std::size_t>(plan_.size()));
+      for_each_pair([&](Index o, Index i, Index j) {
+        out[0][static_cast<std::size_t>(o)] =
+            f((*in[0])[static_cast<std::size_t>(i)], (*in[1])[static_cast<std::size_t>(j)]);
+      });
+      return true;
+    };
+    using Exact = RationalInterval;
+    if constexpr (requires { F::kField; }) {
+      return push([&](const Exact& a, const Exact& b) { return f_.value(a, b); });
+    } else if constexpr (requires(const Exact& x) { f_.exact(x, x); }) {
+      return push([&](const Exact& a, const Exact& b) { return f_.exact(a, b); });
     } else {
       return false;
     }

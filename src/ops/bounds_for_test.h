@@ -35,7 +35,7 @@ class OneOp {
     std::vector<std::optional<NodeInput>> infos;
     for (const Boxed& input : inputs) {
       const Tensor& t = input.box.lower;
-      infos.push_back(NodeInput{{t.type(), t.shape()}, input.constant ? &t : nullptr});
+      infos.push_back(NodeInput::like(t, input.constant));
     }
     const Imported made = find_op_kind(name)->import(OnnxNode(name, opset, attributes, infos));
     op_ = made.op;

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
+#include "ops/cast.h"
 
+#include <algorithm>
+#include <bit>
+
+#include "graph/exact_map.h"
 #include "ops/element_code.h"
 #include "ops/entry_bounds.h"
 #include "ops/integers.h"
@@ -9,11 +13,40 @@
 namespace lipscope {
 namespace {
 
-// Between floating types nothing is rounded: see Tensor::cast, whose meaning this has.
-class Cast final : public Op {
+class CastStep final : public MachineStep {
+ public:
+  CastStep(const Machine& machine, ElementType to) : machine_(machine) {
+    formats_.push_back(machine.values());
+    if (to != ElementType::kFloat64) formats_.push_back(NumberFormat::of(to));
+  }
+
+  void run(std::span<const ComputedView> in, const ComputedView&,
+           std::span<double> error) const override {
+    for (std::size_t i = 0; i < error.size(); ++i) {
+      Computed x = in[0].at(i);
+      for (const NumberFormat& format : formats_) {
+        // The real number may have been rounded, or not, and so may the computed one.
+        const double once = add_up(mul_up(format.unit, x.size()), machine_.lost(format));
+        if (x.size() > 0) x.error = add_up(x.error, mul_up(2, once));
+        if (!(x.size() <= format.most)) x.error = kInf;
+      }
+      error[i] = x.error;
+    }
+  }
+
+ private:
+  Machine machine_;
+  std::vector<NumberFormat> formats_;
+};
+
+// Of a value that moves. Between floating types nothing is rounded: see Tensor::cast, whose meaning
+// this has.
+class Cast final : public Op, public MachineMap, public ExactMap {
  public:
   Cast(ElementType from, ElementType to) : from_(from), to_(to) {}
+  CastTypes types() const { return {from_, to_}; }
   std::string_view name() const override { return "Cast"; }
+  bool decides_exactly() const override { return true; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override {
     return {{to_, in[0].shape}};
   }
@@ -50,11 +83,22 @@ class Cast final : public Op {
     for (Index i = 0; i < x.size(); ++i) out.set(i, enclose(x[i]));
     return std::vector<Box>{std::move(out).finish()};
   }
+  bool push_exact(std::span<const ExactTensor* const> in,
+                  std::span<ExactTensor> out) const override {
+    for (const RationalInterval& x : *in[0]) out[0].push_back(converted(x));
+    return true;
+  }
   std::optional<Gain> gain(const GainQuery& query) const override {
     const BoxEntries x(query.in[0]);
     EntryGain gain(x);
     for (Index i = 0; i < x.size(); ++i) gain.follow(i, reach(x[i]));
     return Gain{gain.value(query.norms), is_floating(to_) ? "pointwise-2" : "pointwise-3"};
+  }
+  // Rounded to the type of the file and to the format of the machine, before or after.
+  std::unique_ptr<const MachineStep> machine_step(const Machine& machine,
+                                                  std::size_t) const override {
+    if (!is_floating(from_) || !is_floating(to_)) return nullptr;
+    return std::make_unique<CastStep>(machine, to_);
   }
   bool matrix(const MatrixQuery& query, const EntryVisitor& visit) const override {
     if (!is_floating(from_) || !is_floating(to_)) return false;
@@ -63,6 +107,16 @@ class Cast final : public Op {
   }
 
  private:
+  // Integers that do not fit wrap around later.
+  RationalInterval converted(const RationalInterval& x) const {
+    if (is_floating(to_) || !x.known()) return x;
+    if (to_ != ElementType::kBool)
+      return never_falling(x, [](const Rational& e) { return Rational(trunc(e)); });
+    const bool positive = x.lower().sign() > 0, negative = x.upper().sign() < 0;
+    if (x.is(Rational()) || positive || negative)
+      return RationalInterval(x.is(Rational()) ? 0.0 : 1.0);
+    return RationalInterval(Interval{0, 1});
+  }
   Interval enclose(const Interval& x) const {
     if (is_floating(to_)) return x;
     if (to_ == ElementType::kBool) {
@@ -117,16 +171,125 @@ class Cast final : public Op {
   ElementType from_, to_;
 };
 
+// Of a constant, to a floating type: the nearest number the type has, ties to even, infinite where
+// that lies beyond the largest.
+class RoundedCast final : public Op, public ExactMap {
+ public:
+  explicit RoundedCast(ElementType to) : to_(to) {}
+  std::string_view name() const override { return "Cast"; }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override {
+    return {{to_, in[0].shape}};
+  }
+
+  void eval(const EvalArgs& args) const override {
+    const ConstView x = args.in[0];
+    const MutView y = args.out[0];
+    for_storage(x.storage, [&](auto from) {
+      for_real(y.storage, [&](auto to) {
+        over_entries(args.count, x, [&](Index b, Index begin, Index end) {
+          for (Index i = begin; i < end; ++i) {
+            const auto entry = x.sample<decltype(from)>(b)[i];
+            y.sample<decltype(to)>(b)[i] = static_cast<decltype(to)>(rounded(x.type, entry));
+          }
+        });
+      });
+    });
+  }
+
+  // Rounding is monotone: an interval becomes the interval between its rounded ends.
+  std::optional<std::vector<Box>> range(std::span<const Box> in) const override {
+    const Tensor &lower = in[0].lower, &upper = in[0].upper;
+    Tensor low = Tensor::zeros(ElementType::kFloat64, lower.shape()), high = low;
+    for (Index i = 0; i < lower.size(); ++i) {
+      const auto k = static_cast<std::size_t>(i);
+      const Interval x{lowest(lower, k), highest(upper, k)};
+      low.doubles()[k] = is_nan(x) ? -kInf : x.lo;
+      high.doubles()[k] = is_nan(x) ? kInf : x.hi;
+    }
+    return std::vector<Box>{{std::move(low), std::move(high)}};
+  }
+  bool push_exact(std::span<const ExactTensor* const> in,
+                  std::span<ExactTensor> out) const override {
+    for (const RationalInterval& x : *in[0]) {
+      if (!x.known()) {
+        out[0].push_back(x);
+        continue;
+      }
+      Interval ends{nearest(to_, x.lower()).lo, nearest(to_, x.upper()).hi};
+      if (has_ways()) {
+        const ElementType first = ElementType::kFloat32;
+        ends = hull(ends, {round_to(to_, nearest(first, x.lower()).lo),
+                           round_to(to_, nearest(first, x.upper()).hi)});
+      }
+      out[0].emplace_back(ends);
+    }
+    return true;
+  }
+
+ private:
+  double rounded(ElementType, double x) const { return round_to(to_, x); }
+  double rounded(ElementType type, Index x) const {
+    if (to_ != ElementType::kFloat32) return round_to(to_, integer_to_double(type, x));
+    return static_cast<double>(type == ElementType::kUInt64 ? static_cast<float>(bits_of(x))
+                                                            : static_cast<float>(x));
+  }
+
+  // Of a number between two doubles: what the nearer of two neighbours in the type is.
+  static Interval nearest(ElementType type, const Rational& x) {
+    const Interval around = x.hull();
+    const double low = round_to(type, around.lo), high = round_to(type, around.hi);
+    if (low == high || std::isinf(low) || std::isinf(high)) return {low, high};
+    const Rational twice = x + x, sum = Rational(low) + Rational(high);
+    if (twice == sum) return {low, high};
+    return twice < sum ? point(low) : point(high);
+  }
+
+  // Programs reach 16 bits from more digits at once or by way of float32; the file leaves it open.
+  bool has_ways() const { return to_ == ElementType::kFloat16 || to_ == ElementType::kBFloat16; }
+  double by_way(double x) const { return round_to(to_, round_to(ElementType::kFloat32, x)); }
+  double lowest(const Tensor& x, std::size_t i) const {
+    if (x.storage() == Storage::kInt64 && !has_ways()) return rounded(x.type(), x.ints()[i]);
+    double entry = x.at(static_cast<Index>(i));
+    if (x.storage() == Storage::kInt64 && std::abs(entry) >= 0x1p53) entry = next_down(entry);
+    return has_ways() ? min_nan(round_to(to_, entry), by_way(entry)) : round_to(to_, entry);
+  }
+  double highest(const Tensor& x, std::size_t i) const {
+    if (x.storage() == Storage::kInt64 && !has_ways()) return rounded(x.type(), x.ints()[i]);
+    double entry = x.at(static_cast<Index>(i));
+    if (x.storage() == Storage::kInt64 && std::abs(entry) >= 0x1p53) entry = next_up(entry);
+    return has_ways() ? max_nan(round_to(to_, entry), by_way(entry)) : round_to(to_, entry);
+  }
+
+  ElementType to_;
+};
+
+Imported cast_to(const OnnxNode& node, ElementType to) {
+  const CastTypes types{node.input(0).type, to};
+  if (node.is_constant(0) && is_floating(to) && loses_values(types))
+    return std::make_shared<RoundedCast>(to);
+  return std::make_shared<Cast>(types.from, types.to);
+}
+
 Imported import_cast(const OnnxNode& node) {
   node.ignore({"saturate", "round_mode"});  // of casts to 8-bit floating types, which are refused
   const bool named = node.opset() < 6;
-  return std::make_shared<Cast>(node.input(0).type,
-                                named ? element_type_of_name(node, node.text("to", ""))
-                                      : element_type_of_code(node, node.integer("to")));
+  return cast_to(node, named ? element_type_of_name(node, node.text("to", ""))
+                             : element_type_of_code(node, node.integer("to")));
 }
 Imported import_cast_like(const OnnxNode& node) {
   node.ignore({"saturate", "round_mode"});
-  return std::make_shared<Cast>(node.input(0).type, node.input(1).type);
+  return cast_to(node, node.input(1).type);
+}
+
+// Significant bits.
+int digits_of(ElementType type) {
+  switch (type) {
+    case ElementType::kFloat64: return 53;
+    case ElementType::kFloat32: return 24;
+    case ElementType::kFloat16: return 11;
+    case ElementType::kBFloat16: return 8;
+    default: return static_cast<int>(std::bit_width(bits_of(largest_integer(type))));
+  }
 }
 
 std::vector<Tensor> cast_inputs(Rng& rng) {
@@ -140,7 +303,7 @@ std::vector<Tensor> cast_inputs(Rng& rng) {
 
 std::vector<OpCase> cast_cases(Rng& rng) {
   std::vector<OpCase> cases;
-  for (const Index code : {1, 3, 9, 10, 11, 13}) {
+  for (const Index code : {1, 3, 9, 10, 11, 13, 16}) {
     for (Tensor& x : cast_inputs(rng)) {
       cases.push_back({.inputs = {{std::move(x)}}, .attributes = {{"to", code}}});
     }
@@ -162,6 +325,22 @@ std::vector<OpCase> cast_like_cases(Rng& rng) {
 }
 
 }  // namespace
+
+std::optional<CastTypes> as_cast_to_real(const Op& op) {
+  const auto* cast = dynamic_cast<const Cast*>(&op);
+  if (cast == nullptr || !is_floating(cast->types().to)) return std::nullopt;
+  return cast->types();
+}
+
+bool loses_values(const CastTypes& types) {
+  const bool smaller_range =
+      types.to == ElementType::kFloat16 && types.from == ElementType::kBFloat16;
+  return smaller_range || digits_of(types.from) > digits_of(types.to);
+}
+
+std::shared_ptr<const Op> make_real_cast(const CastTypes& types) {
+  return std::make_shared<Cast>(types.from, types.to);
+}
 
 std::vector<OpKind> op_cast() {
   return {{"Cast", import_cast, cast_cases}, {"CastLike", import_cast_like, cast_like_cases}};

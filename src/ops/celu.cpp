@@ -20,7 +20,7 @@ struct Celu {
 };
 
 double alpha_of(const OnnxNode& node) {
-  const double alpha = node.real("alpha", 1.0);
+  const double alpha = node.real("alpha");
   if (!(alpha > 0)) node.unsupported("alpha has to be positive");
   return alpha;
 }

@@ -13,6 +13,7 @@ struct Clip {
   static constexpr std::string_view kName = "Clip";
   double lower, upper;
   Index integer_lower, integer_upper;  // the same for integer types
+  bool stored;                         // the bounds are numbers of the file
   template <class T>
   T value(T x) const {
     const T raised = x < T(lower) ? T(lower) : x;  // keeps NaN
@@ -20,10 +21,23 @@ struct Clip {
   }
   double slope(double x) const { return x > lower && x < upper ? 1 : 0; }
   Interval range(const Interval& x) const { return min(max(x, point(lower)), point(upper)); }
+  RationalInterval exact(const RationalInterval& x) const {
+    const RationalInterval raised = std::isfinite(lower) ? max(x, RationalInterval(lower)) : x;
+    return std::isfinite(upper) ? min(raised, RationalInterval(upper)) : raised;
+  }
   Interval slopes(const Interval& x) const {
     if (lower >= upper) return point(0);
     const bool cut = (lower > -kInf && x.lo <= lower) || (upper < kInf && x.hi >= upper);
     return hull_if(x.lo <= upper && x.hi >= lower, point(1), cut, point(0));
+  }
+  // A bound that no number of the format reaches does nothing, rounded or not.
+  Computed computed(const Machine& machine, const Computed& x) const {
+    if (!stored) return unknown(range(x.real));
+    const double most = machine.values().most;
+    Computed y = x;
+    if (!(lower < -most)) y = Machine::max(y, machine.stored(lower));
+    if (!(upper > most)) y = Machine::min(y, machine.stored(upper));
+    return y;
   }
   Index integer(ElementType type, Index x) const {
     const Index raised = integer_less(type, x, integer_lower) ? integer_lower : x;
@@ -46,11 +60,12 @@ Imported import_clip(const OnnxNode& node) {
   Clip clip{.lower = -kInfinity,
             .upper = kInfinity,
             .integer_lower = smallest_integer(type),
-            .integer_upper = largest_integer(type)};
+            .integer_upper = largest_integer(type),
+            .stored = node.opset() < 11 || (node.is_stored(1) && node.is_stored(2))};
   if (node.opset() < 11) {
     require_real(node);
-    clip.lower = node.real("min", clip.lower);
-    clip.upper = node.real("max", clip.upper);
+    clip.lower = node.optional_real("min").value_or(clip.lower);
+    clip.upper = node.optional_real("max").value_or(clip.upper);
   } else {
     const Tensor* lower = bound_at(node, 1);
     const Tensor* upper = bound_at(node, 2);

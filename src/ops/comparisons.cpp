@@ -4,12 +4,18 @@
 namespace lipscope {
 namespace {
 
+// An interval of rational numbers, spelled as one of doubles.
+struct Ends {
+  const Rational &lo, &hi;
+};
+
 // A comparison of two broadcast operands; the answer is bool and carries no derivative.
 template <class F>
-class ComparisonOp final : public Op {
+class ComparisonOp final : public Op, public ExactMap {
  public:
   explicit ComparisonOp(Broadcast<2> plan) : plan_(std::move(plan)) {}
   std::string_view name() const override { return F::kName; }
+  bool decides_exactly() const override { return true; }
   std::vector<ValueType> infer(std::span<const ValueType>) const override {
     return {{ElementType::kBool, plan_.shape()}};
   }
@@ -41,8 +47,25 @@ class ComparisonOp final : public Op {
   std::optional<Gain> gain(const GainQuery& query) const override {
     return step_gain(range(query.in)->front());
   }
+  bool push_exact(std::span<const ExactTensor* const> in,
+                  std::span<ExactTensor> out) const override {
+    out[0].resize(static_cast<std::size_t>(plan_.size()));
+    plan_.for_each_run([&](Index at, const auto& from, Index n) {
+      for (Index i = 0; i < n; ++i) {
+        const auto a = static_cast<std::size_t>(from[0] + i * plan_.step(0));
+        const auto b = static_cast<std::size_t>(from[1] + i * plan_.step(1));
+        out[0][static_cast<std::size_t>(at + i)] = decided((*in[0])[a], (*in[1])[b]);
+      }
+    });
+    return true;
+  }
 
  private:
+  static RationalInterval decided(const RationalInterval& a, const RationalInterval& b) {
+    if (!a.known() || !b.known()) return RationalInterval(Interval{0, 1});
+    return RationalInterval(F::decide(Ends{a.lower(), a.upper()}, Ends{b.lower(), b.upper()}));
+  }
+
   Broadcast<2> plan_;
 };
 
@@ -54,7 +77,8 @@ struct Equal {
   static bool holds(T a, T b) {
     return a == b;
   }
-  static Interval decide(const Interval& a, const Interval& b) {
+  template <class X>
+  static Interval decide(const X& a, const X& b) {
     return answer(a.lo == a.hi && b.lo == b.hi && a.lo == b.lo, a.hi < b.lo || b.hi < a.lo);
   }
 };
@@ -65,7 +89,8 @@ struct Greater {
   static bool holds(T a, T b) {
     return a > b;
   }
-  static Interval decide(const Interval& a, const Interval& b) {
+  template <class X>
+  static Interval decide(const X& a, const X& b) {
     return answer(a.lo > b.hi, a.hi <= b.lo);
   }
 };
@@ -76,7 +101,8 @@ struct Less {
   static bool holds(T a, T b) {
     return a < b;
   }
-  static Interval decide(const Interval& a, const Interval& b) {
+  template <class X>
+  static Interval decide(const X& a, const X& b) {
     return answer(a.hi < b.lo, a.lo >= b.hi);
   }
 };
@@ -87,7 +113,8 @@ struct GreaterOrEqual {
   static bool holds(T a, T b) {
     return a >= b;
   }
-  static Interval decide(const Interval& a, const Interval& b) {
+  template <class X>
+  static Interval decide(const X& a, const X& b) {
     return answer(a.lo >= b.hi, a.hi < b.lo);
   }
 };
@@ -98,7 +125,8 @@ struct LessOrEqual {
   static bool holds(T a, T b) {
     return a <= b;
   }
-  static Interval decide(const Interval& a, const Interval& b) {
+  template <class X>
+  static Interval decide(const X& a, const X& b) {
     return answer(a.hi <= b.lo, a.lo > b.hi);
   }
 };

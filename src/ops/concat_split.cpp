@@ -28,7 +28,7 @@ std::vector<IndexMap> slices(const Shape& whole, Index axis, const std::vector<I
   return maps;
 }
 
-class Concat final : public Op, public WideMap {
+class Concat final : public Op, public WideMap, public MachineMap, public ExactMap {
  public:
   Concat(ValueType type, std::vector<IndexMap> maps)
       : type_(std::move(type)), slices_(std::move(maps)) {}
@@ -88,13 +88,34 @@ class Concat final : public Op, public WideMap {
     slices_[static_cast<std::size_t>(query.wrt)].visit_entries(true, visit);
     return true;
   }
+  std::unique_ptr<const MachineStep> machine_step(const Machine& machine,
+                                                  std::size_t) const override {
+    if (!is_floating(type_.type)) return nullptr;
+    return copy_step(machine, [this](const CopyVisitor& visit) {
+      for (std::size_t k = 0; k < slices_.size(); ++k) {
+        slices_[k].for_each_entry(
+            [&](Index from, Index to, const Interval&) { visit(to, static_cast<Index>(k), from); });
+      }
+    });
+  }
   bool inputs_move_disjoint_outputs() const override { return true; }
   bool push_wide(std::span<const WideTensor* const> in, std::span<WideTensor> out) const override {
     const bool moving = std::ranges::any_of(in, [](const WideTensor* x) { return x->moves(); });
     out[0].resize(static_cast<std::size_t>(element_count(type_.shape)), moving);
     for (std::size_t k = 0; k < slices_.size(); ++k) {
-      slices_[k].for_each_entry([&](Index from, Index to, double) {
+      slices_[k].for_each_entry([&](Index from, Index to, const Interval&) {
         out[0].set(static_cast<std::size_t>(to), in[k]->at(static_cast<std::size_t>(from)));
+      });
+    }
+    return true;
+  }
+
+  bool push_exact(std::span<const ExactTensor* const> in,
+                  std::span<ExactTensor> out) const override {
+    out[0].resize(static_cast<std::size_t>(element_count(type_.shape)));
+    for (std::size_t k = 0; k < slices_.size(); ++k) {
+      slices_[k].for_each_entry([&](Index from, Index to, const Interval&) {
+        out[0][static_cast<std::size_t>(to)] = (*in[k])[static_cast<std::size_t>(from)];
       });
     }
     return true;

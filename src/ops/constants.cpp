@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph/exact_map.h"
+#include "ops/entry_bounds.h"
 #include "ops/index_map.h"
+#include "ops/integers.h"
 #include "ops/kind.h"
 
 namespace lipscope {
@@ -76,6 +79,59 @@ Imported import_size(const OnnxNode& node) {
   return Tensor::integers({}, {element_count(node.input(0).shape)});
 }
 
+// start, start + delta, start + 2 delta, ... Inputs: start and delta.
+class RangeOp final : public Op, public ExactMap {
+ public:
+  RangeOp(ElementType type, Index count) : type_{type, {count}} {}
+  std::string_view name() const override { return "Range"; }
+  std::vector<ValueType> infer(std::span<const ValueType>) const override { return {type_}; }
+  void eval(const EvalArgs& args) const override {
+    for_storage(args.out[0].storage, [&](auto zero) {
+      using T = decltype(zero);
+      for (Index b = 0; b < args.count; ++b) {
+        const T start = *args.in[0].template sample<T>(b),
+                delta = *args.in[1].template sample<T>(b);
+        T* to = args.out[0].template sample<T>(b);
+        for (Index i = 0; i < args.out[0].size; ++i) {
+          if constexpr (std::is_same_v<T, Index>) {
+            to[i] = wrap_integer(type_.type, add_integers(start, multiply_integers(i, delta)));
+          } else {
+            to[i] = start + static_cast<T>(i) * delta;
+          }
+        }
+      }
+    });
+  }
+  std::optional<std::vector<Box>> range(std::span<const Box> in) const override {
+    if (!is_floating(type_.type)) return std::nullopt;
+    const BoxEntries start(in[0]), delta(in[1]);
+    BoxBuilder out(type_.shape);
+    for (Index i = 0; i < type_.shape[0]; ++i)
+      out.set(i, start[0] + static_cast<double>(i) * delta[0]);
+    return std::vector<Box>{std::move(out).finish()};
+  }
+  bool push_exact(std::span<const ExactTensor* const> in,
+                  std::span<ExactTensor> out) const override {
+    for (Index i = 0; i < type_.shape[0]; ++i)
+      out[0].push_back((*in[0])[0] + RationalInterval(Rational(BigInteger(i))) * (*in[1])[0]);
+    return is_floating(type_.type);
+  }
+
+ private:
+  ValueType type_;
+};
+
+Rational exact_number(const OnnxNode& node, Index k) {
+  const Tensor& value = node.constant(k);
+  if (is_floating(value.type())) {
+    if (!std::isfinite(value.at(0))) node.malformed("a limit or step that is not finite");
+    return Rational(value.at(0));
+  }
+  const Index whole = value.ints()[0];
+  return value.type() == ElementType::kUInt64 ? BigInteger::from_unsigned(bits_of(whole))
+                                              : BigInteger(whole);
+}
+
 Imported import_range(const OnnxNode& node) {
   const ElementType type = node.input(0).type;
   for (Index k = 0; k < 3; ++k) {
@@ -83,26 +139,18 @@ Imported import_range(const OnnxNode& node) {
       node.malformed("start, limit and delta have to be scalars of one type");
     }
   }
-  const double start = node.constant(0).at(0), limit = node.constant(1).at(0);
-  const double delta = node.constant(2).at(0);
-  const double length = std::ceil((limit - start) / delta);
-  if (delta == 0 || std::isnan(length)) node.malformed("delta is zero or not a number");
-  const double most = std::max(0.0, length);
-  check_constant_size(node, most);
-  Tensor tensor = Tensor::zeros(type, {static_cast<Index>(most)});
-  if (is_floating(type)) {
-    const auto to = tensor.doubles();
-    for (std::size_t i = 0; i < to.size(); ++i) to[i] = start + static_cast<double>(i) * delta;
-  } else {
-    // Unsigned arithmetic wraps around without harm.
-    auto value = static_cast<std::uint64_t>(node.constant(0).ints()[0]);
-    const auto step = static_cast<std::uint64_t>(node.constant(2).ints()[0]);
-    for (Index& entry : tensor.ints()) {
-      entry = wrap_integer(type, static_cast<Index>(value));
-      value += step;
-    }
+  const Rational start = exact_number(node, 0), limit = exact_number(node, 1);
+  const Rational delta = exact_number(node, 2);
+  if (delta.sign() == 0) node.malformed("delta is zero");
+  const Rational length = std::max(Rational(), Rational(ceil((limit - start) / delta)));
+  check_constant_size(node, length.hull().hi);
+  // Who runs the model rounds the quotient; a file made for that has another number of entries.
+  const double real_start = node.constant(0).at(0), real_limit = node.constant(1).at(0);
+  const double rounded = std::ceil((real_limit - real_start) / node.constant(2).at(0));
+  if (is_floating(type) && length.hull() != point(std::max(0.0, rounded))) {
+    node.unsupported("the number of entries depends on rounding; store the numbers");
   }
-  return tensor;
+  return {std::make_shared<RangeOp>(type, static_cast<Index>(length.hull().hi)), {0, 2}};
 }
 
 // ONNX's numbers for element types (TensorProto.DataType).

@@ -17,7 +17,7 @@
 namespace lipscope {
 namespace {
 
-class ConvOp final : public Op, public WideMap {
+class ConvOp final : public Op, public WideMap, public MachineMap {
  public:
   ConvOp(ConvShape shape, bool transposed, bool has_bias, ValueType out)
       : shape_(shape), transposed_(transposed), has_bias_(has_bias), out_(std::move(out)) {}
@@ -42,6 +42,11 @@ class ConvOp final : public Op, public WideMap {
 
   bool matrix(const MatrixQuery& query, const EntryVisitor& visit) const override {
     return conv_matrix(form(), query, visit);
+  }
+
+  std::unique_ptr<const MachineStep> machine_step(const Machine& machine,
+                                                  std::size_t) const override {
+    return conv_step(form(), machine);
   }
 
   // Of a moving image.

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include "linalg/convolution.h"
 #include "lipscope/op.h"
+#include "ops/machine_map.h"
 
 namespace lipscope {
 
@@ -21,6 +23,9 @@ struct ConvForm {
 [[nodiscard]] std::optional<Gain> conv_gain(const ConvForm& form, const GainQuery& query);
 
 bool conv_matrix(const ConvForm& form, const MatrixQuery& query, const EntryVisitor& visit);
+
+[[nodiscard]] std::unique_ptr<const MachineStep> conv_step(const ConvForm& form,
+                                                           const Machine& machine);
 
 // Nothing for any other operator.
 [[nodiscard]] std::optional<ConvForm> as_convolution(const Op& op);

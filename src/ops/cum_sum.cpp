@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/exact_map.h"
 #include "linalg/operator_norm.h"
 #include "ops/entry_bounds.h"
 #include "ops/integers.h"
@@ -8,7 +9,7 @@ namespace lipscope {
 namespace {
 
 // Sums of the entries up to each one along an axis. The adjoint runs the other way.
-class CumSum final : public Op {
+class CumSum final : public Op, public ExactMap {
  public:
   CumSum(RowSplit split, bool exclusive, bool reverse, bool real)
       : split_(split), exclusive_(exclusive), reverse_(reverse), real_(real) {}
@@ -30,17 +31,17 @@ class CumSum final : public Op {
     if (!real_) return std::nullopt;
     const BoxEntries x(in[0]);
     BoxBuilder out(in[0].lower.shape());
-    for (Index row = 0; row < split_.rows(); ++row) {
-      Interval sum = point(0);
-      for (Index step = 0; step < split_.length; ++step) {
-        const Index along = reverse_ ? split_.length - 1 - step : step;
-        const Index i = split_.start(row) + along * split_.inner;
-        if (exclusive_) out.set(i, sum);
-        sum += x[i];
-        if (!exclusive_) out.set(i, sum);
-      }
-    }
+    sum_rows<Interval>([&](Index i) { return x[i]; },
+                       [&](Index i, const Interval& sum) { out.set(i, sum); });
     return std::vector<Box>{std::move(out).finish()};
+  }
+  bool push_exact(std::span<const ExactTensor* const> in,
+                  std::span<ExactTensor> out) const override {
+    out[0].resize(in[0]->size());
+    sum_rows<RationalInterval>(
+        [&](Index i) { return (*in[0])[static_cast<std::size_t>(i)]; },
+        [&](Index i, const RationalInterval& sum) { out[0][static_cast<std::size_t>(i)] = sum; });
+    return real_;
   }
   std::optional<Gain> gain(const GainQuery& query) const override {
     if (!real_) return std::nullopt;
@@ -53,6 +54,21 @@ class CumSum final : public Op {
   }
 
  private:
+  // set(entry, sum of the entries up to it), from get(entry).
+  template <class Number, class Get, class Set>
+  void sum_rows(Get&& get, Set&& set) const {
+    for (Index row = 0; row < split_.rows(); ++row) {
+      Number sum{};
+      for (Index step = 0; step < split_.length; ++step) {
+        const Index along = reverse_ ? split_.length - 1 - step : step;
+        const Index i = split_.start(row) + along * split_.inner;
+        if (exclusive_) set(i, sum);
+        sum = sum + get(i);
+        if (!exclusive_) set(i, sum);
+      }
+    }
+  }
+
   // Of the n x n matrix of ones on and below the diagonal.
   static double running_sum_norm_up(Index n, const NormPair& norms) {
     if (n <= 0) return 0;

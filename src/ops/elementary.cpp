@@ -16,7 +16,9 @@ struct Neg {
   Index integer(ElementType, Index x) const { return subtract_integers(0, x); }
   double slope(double) const { return -1; }
   WideDual wide(const WideDual& x) const { return -x; }
+  RationalInterval exact(const RationalInterval& x) const { return -x; }
   Interval range(const Interval& x) const { return -x; }
+  Computed computed(const Machine&, const Computed& x) const { return {-x.real, 0}; }
   Interval slopes(const Interval&) const { return point(-1); }
 };
 
@@ -30,7 +32,9 @@ struct Abs {
     return is_unsigned(type) || x >= 0 ? x : subtract_integers(0, x);
   }
   double slope(double x) const { return x < 0 ? -1 : 1; }
+  RationalInterval exact(const RationalInterval& x) const { return abs(x); }
   Interval range(const Interval& x) const { return abs(x); }
+  Computed computed(const Machine&, const Computed& x) const { return {abs(x.real), 0}; }
   Interval slopes(const Interval& x) const {
     return hull_if(x.lo <= 0, point(-1), x.hi >= 0, point(1));
   }
@@ -48,6 +52,7 @@ struct Sqrt {
     return chained(x.value * inverse, scaled(inverse, -1), x);
   }
   Interval range(const Interval& x) const { return sqrt(x); }
+  Computed computed(const Machine& machine, const Computed& x) const { return machine.sqrt(x); }
   Interval slopes(const Interval& x) const { return 0.5 / sqrt(x); }
 };
 
@@ -59,7 +64,11 @@ struct Reciprocal {
   }
   double slope(double x) const { return -1 / (x * x); }
   WideDual wide(const WideDual& x) const { return WideDual{Wide(1), Wide()} / x; }
+  RationalInterval exact(const RationalInterval& x) const { return RationalInterval(1.0) / x; }
   Interval range(const Interval& x) const { return 1 / x; }
+  Computed computed(const Machine& machine, const Computed& x) const {
+    return machine.div({point(1), 0}, x);
+  }
   Interval slopes(const Interval& x) const { return x.lo < 0 && x.hi > 0 ? kEntire : -1 / sqr(x); }
 };
 

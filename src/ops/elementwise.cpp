@@ -66,6 +66,13 @@ std::string text_of(const Attributes& attributes) {
 
 }  // namespace
 
+std::optional<SlopesBesideZero> slopes_beside_zero(const Elementwise& phi) {
+  // A kink elsewhere is at a double, or where a saturation is reached: at 1e-309 or above.
+  const auto below = phi.slopes({-kInf, -kMinSubnormal}), above = phi.slopes({kMinSubnormal, kInf});
+  if (!below || !above || below->lo != below->hi || above->lo != above->hi) return std::nullopt;
+  return SlopesBesideZero{below->lo, above->lo};
+}
+
 std::vector<SlopeRow> slope_table() {
   std::vector<SlopeRow> rows;
   for (const OpKind& kind : op_kinds()) {
@@ -74,8 +81,7 @@ std::vector<SlopeRow> slope_table() {
     for (const OpCase& op_case : kind.cases(rng)) {
       std::vector<std::optional<NodeInput>> inputs;
       for (const OpCase::Input& input : op_case.inputs) {
-        inputs.push_back(NodeInput{{input.value.type(), input.value.shape()},
-                                   input.constant ? &input.value : nullptr});
+        inputs.push_back(NodeInput::like(input.value, input.constant));
       }
       const Imported made =
           kind.import(OnnxNode(std::string(kind.name), op_case.opset, op_case.attributes, inputs,

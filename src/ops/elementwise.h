@@ -26,6 +26,12 @@ class Elementwise : public Op {
   [[nodiscard]] std::optional<Relaxation> other_lines(const Box& in) const;
 };
 
+// The slopes of a function that is linear below and above 0; nothing for any other.
+struct SlopesBesideZero {
+  double below, above;
+};
+[[nodiscard]] std::optional<SlopesBesideZero> slopes_beside_zero(const Elementwise& phi);
+
 // The slopes of a function on the whole line.
 struct SlopeRow {
   std::string name;        // of the operator

@@ -64,6 +64,12 @@ Interval integer_hull(ElementType type) {
   return {static_cast<double>(smallest_integer(type)), static_cast<double>(largest_integer(type))};
 }
 
+Box integer_box(const ValueType& type) {
+  BoxBuilder box(type.shape);
+  for (Index i = 0; i < element_count(type.shape); ++i) box.set(i, integer_hull(type.type));
+  return std::move(box).finish();
+}
+
 Gain step_gain(const Box& output) { return {is_point(output) ? 0 : kInf, "pointwise-3"}; }
 
 double dual_exponent_down(Norm p) {

@@ -81,6 +81,8 @@ class EntryGain {
 
 // Every value of an integer type, as reals.
 [[nodiscard]] Interval integer_hull(ElementType type);
+// All tensors of such values.
+[[nodiscard]] Box integer_box(const ValueType& type);
 
 // Gain of a function with steps [pointwise-3]: 0 where the output is known to be one point.
 [[nodiscard]] Gain step_gain(const Box& output);

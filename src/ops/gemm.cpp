@@ -9,7 +9,7 @@ namespace lipscope {
 namespace {
 
 double coefficient(const OnnxNode& node, std::string_view name) {
-  const double value = node.real(name, 1);
+  const double value = node.real(name);
   if (!is_floating(node.input(0).type) && value != std::trunc(value)) {
     node.unsupported(fmt::format("{} = {} with integer matrices", name, value));
   }

@@ -22,11 +22,14 @@ struct HardSigmoid {
     const Interval y = alpha * x + beta;
     return hull_if(y.lo <= 1 && y.hi >= 0, point(alpha), y.lo <= 0 || y.hi >= 1, point(0));
   }
+  Computed computed(const Machine& machine, const Computed& x) const {
+    const Computed line = machine.add(machine.mul(machine.stored(alpha), x), machine.stored(beta));
+    return Machine::min(Machine::max(line, {point(0), 0}), {point(1), 0});
+  }
 };
 
 Imported import_hard_sigmoid(const OnnxNode& node) {
-  return import_unary(
-      node, HardSigmoid{.alpha = node.real("alpha", 0.2), .beta = node.real("beta", 0.5)});
+  return import_unary(node, HardSigmoid{.alpha = node.real("alpha"), .beta = node.real("beta")});
 }
 
 }  // namespace

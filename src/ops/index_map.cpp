@@ -7,6 +7,7 @@
 #include <array>
 #include <type_traits>
 
+#include "base/interval.h"
 #include "lipscope/error.h"
 
 namespace lipscope {
@@ -331,14 +332,35 @@ bool IndexMapOp::push_wide(std::span<const WideTensor* const> in, std::span<Wide
       const Index row = static_cast<Index>(i) / map.blocks().inner % map.block_rows();
       y.value[i] = Wide(map.constant_at(row));
     }
-    map.for_each_entry([&](Index row, Index col, double weight) {
+    map.for_each_entry([&](Index row, Index col, const Interval& weight) {
       const auto i = static_cast<std::size_t>(row), j = static_cast<std::size_t>(col);
       const auto weighted = [&](const Wide& e) {
-        if (map.is_average()) return over(e, static_cast<std::uint64_t>(std::llround(1 / weight)));
-        return weight == 1 ? e : Wide(weight) * e;
+        if (map.is_average())
+          return over(e, static_cast<std::uint64_t>(std::llround(1 / weight.lo)));
+        return weight == point(1) ? e : Wide::around(weight) * e;
       };
       y.value[i] += weighted(x.value[j]);
       if (x.moves()) y.tangent[i] += weighted(x.tangent[j]);
+    });
+  }
+  return true;
+}
+
+bool IndexMapOp::push_exact(std::span<const ExactTensor* const> in,
+                            std::span<ExactTensor> out) const {
+  for (std::size_t k = 0; k < outputs_.size(); ++k) {
+    const IndexMap& map = outputs_[k].map;
+    if (map.has_weights() && !map.is_average()) return false;
+    ExactTensor& y = out[k];
+    y.resize(static_cast<std::size_t>(map.rows()));
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      const Index row = static_cast<Index>(i) / map.blocks().inner % map.block_rows();
+      y[i] = RationalInterval(map.constant_at(row));
+    }
+    map.for_each_entry([&](Index row, Index col, const Interval& weight) {
+      const RationalInterval& x = (*in[0])[static_cast<std::size_t>(col)];
+      RationalInterval& sum = y[static_cast<std::size_t>(row)];
+      sum = sum + (map.is_average() ? x / RationalInterval(std::round(1 / midpoint(weight))) : x);
     });
   }
   return true;

@@ -9,15 +9,18 @@
 // whatever the form.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "graph/exact_map.h"
 #include "ops/bilinear_range.h"
 #include "ops/dispatch.h"
 #include "ops/kind.h"
+#include "ops/machine_map.h"
 #include "ops/padding.h"
 #include "ops/taps.h"
 #include "ops/wide_map.h"
@@ -30,6 +33,7 @@ class IndexMap {
   struct Fill {
     double real = 0;
     Index integer = 0;
+    bool stored = true;  // a number of the file, not computed from some
   };
   struct Blocks {
     Index outer = 1, inner = 1;
@@ -49,7 +53,8 @@ class IndexMap {
   struct Weighted {
     std::vector<std::int32_t> begin, sources;
     std::vector<double> weights;
-    std::vector<double> constants;  // empty: all zero
+    std::vector<double> lower, upper;  // of the weights; empty: they are exact
+    std::vector<double> constants;     // empty: all zero
   };
   struct Average {
     Taps taps;
@@ -63,7 +68,7 @@ class IndexMap {
                                         const std::vector<Index>& strides, Index offset = 0);
   // `cols` and the sources count within M: runs of `inner` entries of one block.
   [[nodiscard]] static IndexMap gather(Index cols, std::span<const Index> sources,
-                                       Blocks blocks = {1, 1}, Fill fill = {0, 0});
+                                       Blocks blocks = {1, 1}, Fill fill = {0, 0, true});
   [[nodiscard]] static IndexMap weighted(Index cols, Weighted rows, Blocks blocks = {1, 1});
   [[nodiscard]] static IndexMap average(Taps taps, std::vector<double> weights, Index outer);
 
@@ -77,7 +82,7 @@ class IndexMap {
   [[nodiscard]] bool is_identity() const noexcept {
     return std::holds_alternative<Identity>(form_);
   }
-  // The weights are reciprocals of integers, rounded to nearest; other weights are exact.
+  // The weights are reciprocals of integers, rounded to nearest.
   [[nodiscard]] bool is_average() const noexcept { return std::holds_alternative<Average>(form_); }
   [[nodiscard]] const Fill& fill() const noexcept { return fill_; }
 
@@ -87,7 +92,10 @@ class IndexMap {
   [[nodiscard]] Index block_cols() const noexcept { return cols_; }
   template <class Visit>
   void for_each_term(Visit&& visit) const;
-  // The entries of the whole matrix with the rounding of averages; transposed on request.
+  // visit(row, col, interval around the weight).
+  template <class Visit>
+  void for_each_bounded_term(Visit&& visit) const;
+  // The entries of the whole matrix between bounds; transposed on request.
   void visit_entries(bool transposed, const EntryVisitor& visit) const;
   // The constant added to row i of M.
   [[nodiscard]] double constant_at(Index row) const;
@@ -102,10 +110,10 @@ class IndexMap {
   template <class T>
   void place(const T* y, T* x) const;
 
-  // visit(row, col, weight) for the entries of the whole matrix, as for_each_term has them.
+  // visit(row, col, bounds of the weight) for the entries of the whole matrix.
   template <class Visit>
   void for_each_entry(Visit&& visit) const {
-    for_each_term([&](Index row, Index col, double weight) {
+    for_each_bounded_term([&](Index row, Index col, const Interval& weight) {
       for (Index o = 0; o < blocks_.outer; ++o) {
         for (Index i = 0; i < blocks_.inner; ++i) {
           visit((o * rows_ + row) * blocks_.inner + i, (o * cols_ + col) * blocks_.inner + i,
@@ -131,7 +139,7 @@ class IndexMap {
 };
 
 // One input, one or several outputs.
-class IndexMapOp final : public Op, public WideMap {
+class IndexMapOp final : public Op, public WideMap, public MachineMap, public ExactMap {
  public:
   struct Output {
     ValueType type;
@@ -153,6 +161,12 @@ class IndexMapOp final : public Op, public WideMap {
   std::optional<Gain> gain(const GainQuery& query) const override;
   bool matrix(const MatrixQuery& query, const EntryVisitor& visit) const override;
   bool push_wide(std::span<const WideTensor* const> in, std::span<WideTensor> out) const override;
+  // Copies and averages; null for other weights. Borrows the operator.
+  std::unique_ptr<const MachineStep> machine_step(const Machine& machine,
+                                                  std::size_t output) const override;
+  // Of copies and averages.
+  bool push_exact(std::span<const ExactTensor* const> in,
+                  std::span<ExactTensor> out) const override;
 
  private:
   std::string name_;
@@ -220,6 +234,27 @@ void IndexMap::for_each_term(Visit&& visit) const {
       }
     }
   }
+}
+
+template <class Visit>
+void IndexMap::for_each_bounded_term(Visit&& visit) const {
+  const auto* csr = std::get_if<Weighted>(&form_);
+  if (csr != nullptr && !csr->lower.empty()) {
+    for (std::size_t i = 0; i + 1 < csr->begin.size(); ++i) {
+      for (auto j = static_cast<std::size_t>(csr->begin[i]);
+           j < static_cast<std::size_t>(csr->begin[i + 1]); ++j) {
+        visit(static_cast<Index>(i), Index{csr->sources[j]},
+              Interval{csr->lower[j], csr->upper[j]});
+      }
+    }
+    return;
+  }
+  for_each_term([&](Index row, Index col, double weight) {
+    int exponent = 0;
+    const bool rounded = is_average() && std::frexp(weight, &exponent) != 0.5;
+    visit(row, col,
+          rounded ? Interval{next_down(weight), next_up(weight)} : Interval{weight, weight});
+  });
 }
 
 }  // namespace lipscope

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "linalg/operator_norm.h"
+#include "machine/entry_sum.h"
 #include "ops/box.h"
 #include "ops/index_map.h"
 #include "ops/linear_gain.h"
@@ -11,18 +12,20 @@
 namespace lipscope {
 namespace {
 
-// The entries of M.
+// The entries of M, between bounds.
 struct Terms {
   std::vector<Index> row, col;
-  std::vector<double> weight;
+  std::vector<double> lower, upper;
 
   explicit Terms(const IndexMap& map) {
-    map.for_each_term([&](Index r, Index c, double w) {
+    map.for_each_bounded_term([&](Index r, Index c, const Interval& w) {
       row.push_back(r);
       col.push_back(c);
-      weight.push_back(w);
+      lower.push_back(w.lo);
+      upper.push_back(w.hi);
     });
   }
+  [[nodiscard]] Interval weight(std::size_t i) const { return {lower[i], upper[i]}; }
 };
 
 std::vector<Index> counts(const std::vector<Index>& places, Index size) {
@@ -33,11 +36,6 @@ std::vector<Index> counts(const std::vector<Index>& places, Index size) {
 
 Index largest(const std::vector<Index>& list) {
   return list.empty() ? 0 : *std::max_element(list.begin(), list.end());
-}
-
-bool is_power_of_two(double w) {
-  int exponent = 0;
-  return std::frexp(w, &exponent) == 0.5;
 }
 
 // The largest norm of a row or column, or all of them, of terms grouped by `place`.
@@ -66,22 +64,43 @@ double copies_norm_up(const IndexMap& map, const NormPair& norms) {
   return diagonal_norm_up(sizes, norms);
 }
 
+// Of a matrix without negative entries, by its largest sums of rows and columns [norms-4] and the
+// norms of its outputs.
+double small_norm_up(const IndexMap& map, const Terms& places, const std::vector<double>& weight,
+                     const NormPair& norms) {
+  const double by_row =
+      grouped_norm_up(places.row, map.block_rows(), weight, 1, parse_norms("inf"));
+  const double by_col =
+      grouped_norm_up(places.col, map.block_cols(), weight, 1, parse_norms("inf"));
+  return mul_up(max_nan(by_row, by_col),
+                norm_equivalence_up(map.block_rows(), norms.in, norms.out));
+}
+
 double weighted_norm_up(const IndexMap& map, const NormPair& norms, ProofSteps* steps) {
-  Terms terms(map);
-  if (map.is_average()) {
-    // Positive weights: the norm grows with them.
-    for (double& w : terms.weight) w = is_power_of_two(w) ? w : next_up(w);
-  }
+  const Terms terms(map);
   const Index rows = map.block_rows(), cols = map.block_cols();
+  const auto each = [&](auto&& number) {
+    std::vector<double> list;
+    for (std::size_t i = 0; i < terms.row.size(); ++i) list.push_back(number(terms.weight(i)));
+    return list;
+  };
+  const std::vector<double> sizes = each(magnitude);
   if (largest(counts(terms.col, cols)) <= 1) {
-    return grouped_norm_up(terms.row, rows, terms.weight, dual_down(norms.in).p(), norms);
+    return grouped_norm_up(terms.row, rows, sizes, dual_down(norms.in).p(), norms);
   }
   if (largest(counts(terms.row, rows)) <= 1) {
-    return grouped_norm_up(terms.col, cols, terms.weight, norms.out.p(), norms);
+    return grouped_norm_up(terms.col, cols, sizes, norms.out.p(), norms);
   }
-  return sparse_norm({rows, cols, terms.row, terms.col, terms.weight}, norms,
-                     NormEffort{.want_lower = false, .steps = steps})
-      .upper;
+  const auto norm_of = [&](const std::vector<double>& weight) {
+    return sparse_norm({rows, cols, terms.row, terms.col, weight}, norms,
+                       NormEffort{.want_lower = false, .steps = steps})
+        .upper;
+  };
+  // Without negative weights the norm grows with them.
+  if (std::ranges::all_of(terms.lower, [](double w) { return w >= 0; })) return norm_of(sizes);
+  const double around = norm_of(each(midpoint));
+  if (terms.lower == terms.upper) return around;
+  return add_up(around, small_norm_up(map, terms, each(radius_up), norms));
 }
 
 }  // namespace
@@ -107,14 +126,7 @@ Bounds IndexMap::range(const BoundsView& x) const {
     return result;
   }
   const Terms terms(*this);
-  Bounds weights{terms.weight, terms.weight};
-  if (is_average()) {
-    for (std::size_t i = 0; i < terms.weight.size(); ++i) {
-      if (is_power_of_two(terms.weight[i])) continue;
-      weights.lower[i] = next_down(terms.weight[i]);
-      weights.upper[i] = next_up(terms.weight[i]);
-    }
-  }
+  const Bounds weights{terms.lower, terms.upper};
   const auto multiply = [&](const double* a, const double* w, double* out) {
     std::fill_n(out, size, 0.0);
     for (Index o = 0; o < outer; ++o) {
@@ -167,13 +179,11 @@ std::optional<std::vector<Box>> IndexMapOp::range(std::span<const Box> in) const
 }
 
 void IndexMap::visit_entries(bool transposed, const EntryVisitor& visit) const {
-  for_each_term([&](Index row, Index col, double weight) {
-    const double lo = is_average() ? next_down(weight) : weight;
-    const double hi = is_average() ? next_up(weight) : weight;
+  for_each_bounded_term([&](Index row, Index col, const Interval& weight) {
     for (Index o = 0; o < blocks_.outer; ++o) {
       Index r = (o * rows_ + row) * blocks_.inner, c = (o * cols_ + col) * blocks_.inner;
       if (transposed) std::swap(r, c);
-      for (Index i = 0; i < blocks_.inner; ++i) visit(r + i, c + i, lo, hi);
+      for (Index i = 0; i < blocks_.inner; ++i) visit(r + i, c + i, weight.lo, weight.hi);
     }
   });
 }
@@ -191,6 +201,32 @@ std::optional<Gain> IndexMapOp::gain(const GainQuery& query) const {
   const std::string_view theorem = output.map.has_weights() ? "linear-4" : "linear-3";
   if (is_point(query.in[0])) return Gain{0, theorem};
   return Gain{output.map.norm_up(query.norms, query.steps), theorem};
+}
+
+std::unique_ptr<const MachineStep> IndexMapOp::machine_step(const Machine& machine,
+                                                            std::size_t output) const {
+  const IndexMap& map = outputs_[output].map;
+  if (!is_floating(outputs_[output].type.type)) return nullptr;
+  if (!map.has_weights()) {
+    if (!map.fill().stored) return nullptr;
+    return copy_step(
+        machine,
+        [&map](const CopyVisitor& visit) {
+          map.for_each_entry([&](Index row, Index col, const Interval&) { visit(row, 0, col); });
+        },
+        map.fill().real);
+  }
+  if (!map.is_average()) return nullptr;
+  const auto size = static_cast<std::size_t>(map.rows());
+  EntrySum sum{.rows = std::vector<std::vector<EntrySum::Entry>>(size),
+               .counts = std::vector<double>(size, 1)};
+  map.for_each_entry([&](Index row, Index col, const Interval& weight) {
+    const auto i = static_cast<std::size_t>(row);
+    sum.rows[i].push_back({0, static_cast<std::uint32_t>(col)});
+    sum.counts[i] =
+        std::round(1 / midpoint(weight));  // a whole number, whose reciprocal was rounded
+  });
+  return entry_sum_step(machine, std::move(sum));
 }
 
 }  // namespace lipscope

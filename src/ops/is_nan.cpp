@@ -11,6 +11,7 @@ class TestOp final : public Op {
  public:
   explicit TestOp(F test) : test_(test) {}
   std::string_view name() const override { return F::kName; }
+  bool decides_exactly() const override { return true; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override {
     return {{ElementType::kBool, in[0].shape}};
   }

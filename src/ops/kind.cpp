@@ -29,8 +29,7 @@ bool has_derivative(const OpKind& kind) {
   const OpCase first = kind.cases(rng).at(0);
   std::vector<std::optional<NodeInput>> inputs;
   for (const OpCase::Input& input : first.inputs) {
-    inputs.push_back(NodeInput{{input.value.type(), input.value.shape()},
-                               input.constant ? &input.value : nullptr});
+    inputs.push_back(NodeInput::like(input.value, input.constant));
   }
   const Imported made =
       kind.import(OnnxNode(std::string(kind.name), first.opset, first.attributes, inputs));

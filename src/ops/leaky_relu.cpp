@@ -19,17 +19,21 @@ struct LeakyRelu {
   Interval slopes(const Interval& x) const {
     return hull_if(x.lo <= 0, point(alpha), x.hi >= 0, point(1));
   }
+  Computed computed(const Machine& machine, const Computed& x) const {
+    return Machine::branch(
+        x, 0, [&](const Computed& below) { return machine.mul(machine.stored(alpha), below); },
+        [](const Computed& from) { return from; });
+  }
 };
 
 }  // namespace
 
 std::vector<OpKind> op_leaky_relu() {
-  return {
-      {LeakyRelu::kName,
-       [](const OnnxNode& node) { return import_unary(node, LeakyRelu{node.real("alpha", 0.01)}); },
-       [](Rng& rng) {
-         return joined(unary_cases(rng, {0}), unary_cases(rng, {0}, -2, 2, {{"alpha", 0.2}}));
-       }}};
+  return {{LeakyRelu::kName,
+           [](const OnnxNode& node) { return import_unary(node, LeakyRelu{node.real("alpha")}); },
+           [](Rng& rng) {
+             return joined(unary_cases(rng, {0}), unary_cases(rng, {0}, -2, 2, {{"alpha", 0.2}}));
+           }}};
 }
 
 }  // namespace lipscope

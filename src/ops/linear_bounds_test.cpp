@@ -29,7 +29,7 @@ std::shared_ptr<const Op> make_linear(const std::string& name,
                                       Index outputs = 1) {
   std::vector<std::optional<NodeInput>> infos;
   for (const Argument& a : arguments) {
-    infos.push_back(NodeInput{a.type, a.constant ? &*a.constant : nullptr});
+    infos.push_back(a.constant ? NodeInput::like(*a.constant, true) : NodeInput{a.type});
   }
   const OnnxNode node(name, opset, std::move(attributes), infos,
                       std::vector<bool>(static_cast<std::size_t>(outputs), true));

@@ -129,7 +129,7 @@ class LpPool final : public Op {
 };
 
 double read_order(const OnnxNode& node) {
-  const double p = node.opset() < 2 ? node.real("p", 2) : static_cast<double>(node.integer("p", 2));
+  const double p = node.opset() < 2 ? node.real("p") : static_cast<double>(node.integer("p", 2));
   if (!(p >= 1)) node.malformed("p has to be at least 1");
   return p;
 }

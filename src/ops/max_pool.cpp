@@ -8,6 +8,7 @@
 #include "ops/box_product.h"
 #include "ops/dispatch.h"
 #include "ops/kind.h"
+#include "ops/machine_map.h"
 #include "ops/max_relax.h"
 #include "ops/taps.h"
 
@@ -17,7 +18,7 @@ namespace {
 // Where the optional second output counts from: row-major or column-major within a plane.
 enum class Indices { kNone, kRowMajor, kColumnMajor };
 
-class MaxPool final : public Op, public BoxProduct {
+class MaxPool final : public Op, public BoxProduct, public MachineMap {
  public:
   MaxPool(std::string name, ValueType type, Index planes, Window window, Indices indices)
       : name_(std::move(name)),
@@ -28,6 +29,7 @@ class MaxPool final : public Op, public BoxProduct {
         indices_(indices) {}
 
   std::string_view name() const override { return name_; }
+  bool decides_exactly() const override { return true; }
   std::vector<ValueType> infer(std::span<const ValueType>) const override {
     if (indices_ == Indices::kNone) return {type_};
     return {type_, {ElementType::kInt64, type_.shape}};
@@ -137,6 +139,16 @@ class MaxPool final : public Op, public BoxProduct {
       relax_largest(entries, all[i], static_cast<Index>(i), lower, upper);
     }
     return relaxation(lower, upper);
+  }
+
+  std::unique_ptr<const MachineStep> machine_step(const Machine&,
+                                                  std::size_t output) const override {
+    if (output != 0 || !is_floating(type_.type)) return nullptr;
+    return selection_step([all = windows()](const CopyVisitor& visit) {
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        for (const Index s : all[i]) visit(static_cast<Index>(i), 0, s);
+      }
+    });
   }
 
   [[nodiscard]] std::vector<std::vector<Index>> windows() const {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "graph/exact_map.h"
 #include "linalg/contraction.h"
 #include "ops/adjoint.h"
 #include "ops/dispatch.h"
@@ -11,7 +12,7 @@
 namespace lipscope {
 namespace {
 
-class MultilinearOp final : public Op, public GraphAdjoint, public WideMap {
+class MultilinearOp final : public Op, public GraphAdjoint, public WideMap, public MachineMap, public ExactMap {
  public:
   explicit MultilinearOp(Multilinear form) : form_(std::move(form)) {}
 
@@ -87,8 +88,32 @@ class MultilinearOp final : public Op, public GraphAdjoint, public WideMap {
     return multilinear_relax(form_, in);
   }
 
+  std::unique_ptr<const MachineStep> machine_step(const Machine& machine,
+                                                  std::size_t) const override {
+    return multilinear_step(form_, machine);
+  }
+
   bool push_wide(std::span<const WideTensor* const> in, std::span<WideTensor> out) const override {
     return push_wide_products(form_, in, out[0]);
+  }
+
+  bool push_exact(std::span<const ExactTensor* const> in,
+                  std::span<ExactTensor> out) const override {
+    constexpr Index kMostProducts = Index{1} << 17;
+    out[0].resize(static_cast<std::size_t>(element_count(form_.out.shape)));
+    Index products = std::ssize(form_.terms);
+    for (const Index extent : form_.extents) products *= std::max<Index>(1, extent);
+    if (!is_floating(form_.out.type) || products > kMostProducts) return false;
+    for (const Multilinear::Term& term : form_.terms) {
+      for_each_product(form_, term, [&](Index row, std::span<const Index> place) {
+        RationalInterval product(term.coefficient);
+        for (const std::size_t k : term.inputs)
+          product = product * (*in[k])[static_cast<std::size_t>(place[k])];
+        RationalInterval& sum = out[0][static_cast<std::size_t>(row)];
+        sum = sum + product;
+      });
+    }
+    return true;
   }
 
   // The same sum with the roles of the output and the input exchanged.

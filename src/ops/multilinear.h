@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ops/kind.h"
+#include "ops/machine_map.h"
 
 namespace lipscope {
 
@@ -40,6 +41,9 @@ struct Multilinear {
 
 bool multilinear_matrix(const Multilinear& form, const MatrixQuery& query,
                         const EntryVisitor& visit);
+// Null for sums that can be computed in more ways than a matrix product.
+[[nodiscard]] std::unique_ptr<const MachineStep> multilinear_step(const Multilinear& form,
+                                                                  const Machine& machine);
 // For terms of one or two inputs.
 [[nodiscard]] std::optional<Relaxation> multilinear_relax(const Multilinear& form,
                                                           std::span<const Box> in);

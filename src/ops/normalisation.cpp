@@ -62,7 +62,7 @@ Standardisation last_axes(const OnnxNode& node) {
   const Index rank = node.rank(0);
   if (rank == 0) node.malformed("a scalar has no axis");
   const Index axis = OnnxNode::axis(node.integer("axis", -1), rank);
-  Standardisation s = layer_norm(node.input(0), axis, node.real("epsilon", 1e-5));
+  Standardisation s = layer_norm(node.input(0), axis, node.real("epsilon"));
   s.scale = node.has_input(1);
   if (s.scale) fit_affine(node, s, 1, true);
   return s;
@@ -109,7 +109,7 @@ Imported import_instance_norm(const OnnxNode& node) {
                                .x = node.input(0),
                                .rows = split.outer,
                                .length = split.length,
-                               .epsilon = node.real("epsilon", 1e-5),
+                               .epsilon = node.real("epsilon"),
                                .scale = true,
                                .bias = true,
                                .inner = std::max<Index>(1, split.length),
@@ -133,7 +133,7 @@ Imported import_group_norm(const OnnxNode& node) {
                                .x = node.input(0),
                                .rows = x[0] * groups,
                                .length = length,
-                               .epsilon = node.real("epsilon", 1e-5),
+                               .epsilon = node.real("epsilon"),
                                .scale = true,
                                .bias = true,
                                .inner = std::max<Index>(1, per_group ? length : split.length),
@@ -149,7 +149,7 @@ Imported import_mean_variance(const OnnxNode& node) {
   }
   Standardisation s{.name = "MeanVarianceNormalization",
                     .x = node.input(0),
-                    .epsilon = 1e-9,
+                    .epsilon = double{1e-9F},  // float32 in the function of the schema
                     .epsilon_outside = true};
   for (std::size_t d = 0; d < x.size(); ++d) (reduced[d] ? s.length : s.rows) *= x[d];
   // Entries sorted by the kept indices, then by the reduced ones.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
+#include "ops/entry_bounds.h"
 #include "ops/integers.h"
 #include "ops/rows.h"
 
@@ -11,10 +12,11 @@ namespace {
 // end when negative, and hit nothing outside [-depth, depth).
 class OneHot final : public Op {
  public:
-  OneHot(Tensor values, Index axis, Index depth)
-      : values_(std::move(values)), axis_(axis), depth_(depth) {}
+  OneHot(const Tensor& values, Index axis, Index depth)
+      : values_(values), stored_{values, values}, axis_(axis), depth_(depth) {}
 
   std::string_view name() const override { return "OneHot"; }
+  bool decides_exactly() const override { return true; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override {
     Shape shape = in[0].shape;
     shape.insert(shape.begin() + axis_, depth_);
@@ -42,6 +44,26 @@ class OneHot final : public Op {
     });
   }
 
+  // One of the two values; which, is known where the index is.
+  std::optional<std::vector<Box>> range(std::span<const Box> in) const override {
+    const BoxEntries index(in[0]);
+    const BoxEntries values(stored_);
+    const Interval either = hull(values[0], values[1]);
+    const std::vector<ValueType> types{{in[0].lower.type(), in[0].lower.shape()}};
+    const Shape shape = infer(types).front().shape;
+    const RowSplit split = RowSplit::of(shape, axis_, axis_ + 1);
+    BoxBuilder out(shape);
+    for (Index row = 0; row < split.rows(); ++row) {
+      const double first = std::trunc(index[row].lo), last = std::trunc(index[row].hi);
+      const Index at = place(first);
+      for (Index i = 0; i < depth_; ++i) {
+        out.set(split.start(row) + i * split.inner,
+                first != last ? either : values[i == at ? 1 : 0]);
+      }
+    }
+    return std::vector<Box>{std::move(out).finish()};
+  }
+
   bool differentiable() const override { return true; }
   void jvp(const JvpArgs& args) const override {
     if (args.tangent_out[0]) fill_zero(args.tangent_out[0], args.count);
@@ -62,12 +84,13 @@ class OneHot final : public Op {
   // -1 when the index hits nothing.
   Index place(double index) const {
     const auto depth = static_cast<double>(depth_);
-    if (!(index >= -depth && index < depth)) return -1;
-    const auto whole = static_cast<Index>(index);
-    return whole < 0 ? whole + depth_ : whole;
+    const double whole = std::trunc(index);
+    if (!(whole >= -depth && whole < depth)) return -1;
+    return static_cast<Index>(whole) + (whole < 0 ? depth_ : 0);
   }
 
   Tensor values_;  // off, on
+  Box stored_;     // the same as a box
   Index axis_, depth_;
 };
 
@@ -96,16 +119,21 @@ std::vector<OpCase> one_hot_cases(Rng& rng) {
 
 // The positions of the entries that are not 0, as columns. Their number has to be known.
 Imported import_non_zero(const OnnxNode& node) {
-  const Tensor& x = node.constant(0);
-  if (x.shape().empty()) node.unsupported("a tensor without axes");
+  Box x = node.constant_box(0);
+  const Shape shape = x.lower.shape();
+  if (shape.empty()) node.unsupported("a tensor without axes");
+  const auto open = [&](Index i) {
+    return x.lower.at(i) != x.upper.at(i) && x.lower.at(i) <= 0 && x.upper.at(i) >= 0;
+  };
   std::vector<Index> found;
-  for (Index i = 0; i < x.size(); ++i) {
-    if (x.at(i) != 0) found.push_back(i);
+  for (Index i = 0; i < x.lower.size(); ++i) {
+    if (open(i)) x = {node.constant(0), node.constant(0)};
+    if (x.lower.at(i) != 0 || x.upper.at(i) != 0) found.push_back(i);
   }
-  const auto rank = static_cast<Index>(x.shape().size()), n = static_cast<Index>(found.size());
+  const auto rank = static_cast<Index>(shape.size()), n = static_cast<Index>(found.size());
   std::vector<Index> entries(static_cast<std::size_t>(rank * n));
   for (Index d = rank; d-- > 0;) {
-    const Index extent = x.shape()[static_cast<std::size_t>(d)];
+    const Index extent = shape[static_cast<std::size_t>(d)];
     for (Index k = 0; k < n; ++k) {
       Index& rest = found[static_cast<std::size_t>(k)];
       entries[static_cast<std::size_t>(d * n + k)] = rest % extent;

@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include "graph/settle.h"
 #include "lipscope/error.h"
+#include "ops/attribute_defaults.h"
 
 namespace lipscope {
 
@@ -28,12 +30,38 @@ bool OnnxNode::is_constant(Index k) const {
   return has_input(k) && inputs_[static_cast<std::size_t>(k)]->constant != nullptr;
 }
 
-const Tensor& OnnxNode::constant(Index k) const {
+bool OnnxNode::is_stored(Index k) const {
+  if (!has_input(k)) return true;
+  const Constant* constant = inputs_[static_cast<std::size_t>(k)]->constant.get();
+  while (constant != nullptr && constant->folded() != nullptr) {
+    const std::string_view name = constant->folded()->op->name();
+    if (name != "Identity" && name != "Reshape" && name != "Squeeze" && name != "Unsqueeze")
+      return false;
+    constant = constant->folded()->inputs[0].get();
+  }
+  return constant != nullptr;
+}
+
+const Constant& OnnxNode::known(Index k) const {
   if (!has_input(k)) malformed(fmt::format("input {} is missing", k));
-  const Tensor* value = inputs_[static_cast<std::size_t>(k)]->constant;
+  const Constant* value = inputs_[static_cast<std::size_t>(k)]->constant.get();
   if (value == nullptr) throw NeedsConstant{k};
   return *value;
 }
+
+const Tensor& OnnxNode::constant(Index k) const {
+  const Constant& value = known(k);
+  if (const Tensor* exact = value.exact()) return *exact;
+  const auto [found, first] = settled_.try_emplace(k);
+  if (first) found->second = settled(value);
+  if (!found->second) {
+    unsupported(fmt::format(
+        "input {} is computed in the graph, and the result is no float64 number; store one", k));
+  }
+  return *found->second;
+}
+
+Box OnnxNode::constant_box(Index k) const { return known(k).box(); }
 
 std::optional<std::vector<Index>> OnnxNode::constant_ints(Index k) const {
   if (!has_input(k)) return std::nullopt;
@@ -71,13 +99,13 @@ Index OnnxNode::integer(std::string_view name) const {
   if (value == nullptr) malformed(fmt::format("attribute '{}' is missing", name));
   return *value;
 }
-double OnnxNode::real(std::string_view name, double fallback) const {
+std::optional<double> OnnxNode::optional_real(std::string_view name) const {
   const auto* value = find<double>(name);
-  return value != nullptr ? *value : fallback;
+  return value != nullptr ? *value : attribute_default(type_, name, opset_);
 }
 double OnnxNode::real(std::string_view name) const {
-  const auto* value = find<double>(name);
-  if (value == nullptr) malformed(fmt::format("attribute '{}' is missing", name));
+  const auto value = optional_real(name);
+  if (!value) malformed(fmt::format("attribute '{}' is missing", name));
   return *value;
 }
 std::string OnnxNode::text(std::string_view name, std::string_view fallback) const {

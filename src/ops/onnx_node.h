@@ -15,7 +15,7 @@
 #include <variant>
 #include <vector>
 
-#include "lipscope/op.h"
+#include "lipscope/graph.h"
 
 namespace lipscope {
 
@@ -25,7 +25,14 @@ using Attributes = std::map<std::string, Attribute, std::less<>>;
 
 struct NodeInput {
   ValueType type;
-  const Tensor* constant = nullptr;  // null: depends on a graph input
+  std::shared_ptr<const Constant> constant = nullptr;  // null: depends on a graph input
+
+  [[nodiscard]] static NodeInput of(const Value& value) { return {value.type, value.constant}; }
+  // As a constant, or as an input of the graph with this type and shape.
+  [[nodiscard]] static NodeInput like(const Tensor& value, bool constant) {
+    return {{value.type(), value.shape()},
+            constant ? std::make_shared<const Constant>(value) : nullptr};
+  }
 };
 
 // Thrown when a shape-like argument depends on a graph input: the loader binds that input to the
@@ -48,21 +55,28 @@ class OnnxNode {
   // Throws kBadFile when the input is absent.
   [[nodiscard]] const ValueType& input(Index k) const;
   [[nodiscard]] Index rank(Index k) const { return static_cast<Index>(input(k).shape.size()); }
-  // The value of an input that has to be known when shapes are; throws NeedsConstant.
+  // The numbers of an input that have to be known when shapes are, exactly; throws NeedsConstant,
+  // or kUnsupported for a constant that no stored numbers are equal to.
   [[nodiscard]] const Tensor& constant(Index k) const;
   [[nodiscard]] bool is_constant(Index k) const;
+  // Its numbers are those of the file, perhaps in another shape; not computed from them, which in
+  // another arithmetic may give other numbers. Also for an input that is absent.
+  [[nodiscard]] bool is_stored(Index k) const;
+  // A box that holds the numbers of such an input, exact or not.
+  [[nodiscard]] Box constant_box(Index k) const;
   // An integer constant as a list, whatever its shape; nothing when the input is absent.
   [[nodiscard]] std::optional<std::vector<Index>> constant_ints(Index k) const;
 
   [[nodiscard]] Index num_outputs() const noexcept { return static_cast<Index>(outputs_.size()); }
   [[nodiscard]] bool wants_output(Index k) const;
 
-  // Attributes. A wrong type is kBadFile. The plain forms throw kBadFile when it is missing.
+  // Attributes. A wrong type is kBadFile. The plain forms throw kBadFile when it is missing; an
+  // omitted real is the schema's (attribute_defaults.h) where that has one.
   [[nodiscard]] bool has(std::string_view name) const;
   [[nodiscard]] Index integer(std::string_view name, Index fallback) const;
   [[nodiscard]] Index integer(std::string_view name) const;
-  [[nodiscard]] double real(std::string_view name, double fallback) const;
   [[nodiscard]] double real(std::string_view name) const;
+  [[nodiscard]] std::optional<double> optional_real(std::string_view name) const;
   [[nodiscard]] std::string text(std::string_view name, std::string_view fallback) const;
   [[nodiscard]] std::optional<std::vector<Index>> integers(std::string_view name) const;
   [[nodiscard]] std::optional<std::vector<double>> reals(std::string_view name) const;
@@ -81,6 +95,7 @@ class OnnxNode {
   [[noreturn]] void malformed(const std::string& reason) const;
 
  private:
+  [[nodiscard]] const Constant& known(Index k) const;
   template <class T>
   [[nodiscard]] const T* find(std::string_view name) const;
 
@@ -89,6 +104,7 @@ class OnnxNode {
   Attributes attributes_;
   std::vector<std::optional<NodeInput>> inputs_;
   std::vector<bool> outputs_;
+  mutable std::map<Index, std::optional<Tensor>> settled_;  // constants that are not stored
   mutable std::set<std::string, std::less<>> read_;
 };
 

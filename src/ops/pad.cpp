@@ -24,7 +24,7 @@ PadArgs read_pad(const OnnxNode& node) {
   std::optional<std::vector<Index>> pads, axes;
   if (node.opset() < 11) {
     pads = node.integers(node.opset() < 2 ? "paddings" : "pads");
-    args.fill.real = node.real("value", 0);
+    args.fill.real = node.real("value");
     args.fill.integer = static_cast<Index>(args.fill.real);
   } else {
     pads = node.constant_ints(1);
@@ -32,6 +32,7 @@ PadArgs read_pad(const OnnxNode& node) {
     if (node.has_input(2) && element_count(node.input(2).shape) > 0) {
       const Tensor& value = node.constant(2);
       args.fill.real = value.at(0);
+      args.fill.stored = node.is_stored(2);
       if (!is_floating(value.type())) args.fill.integer = value.ints()[0];
     }
   }

@@ -33,6 +33,18 @@ struct Pow {
     if (whole(b)) return lipscope::pow(a, static_cast<int>(b.lo));
     return a.lo >= 0 ? lipscope::pow(a, b) : kEntire;
   }
+  // Whole powers of numbers that can still be written down.
+  RationalInterval exact(const RationalInterval& a, const RationalInterval& b) const {
+    const Rational* exponent = b.number();
+    const Interval n = b.hull();
+    if (exponent == nullptr || !exponent->is_integer() || magnitude(n) > 64)
+      return RationalInterval(range(a.hull(), n));
+    RationalInterval power(1.0);
+    // An even power of an interval is not the product of its factors.
+    const RationalInterval base = std::fmod(n.lo, 2) == 0 ? abs(a) : a;
+    for (double i = std::fabs(n.lo); i > 0; --i) power = power * base;
+    return n.lo < 0 ? RationalInterval(1.0) / power : power;
+  }
   double reach_a(const Interval& a, const Interval& b) const {
     if (b.lo == 0 && b.hi == 0) return 0;
     if (whole(b)) {

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/quantize.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "graph/exact_map.h"
 #include "ops/element_code.h"
 #include "ops/entry_bounds.h"
 #include "ops/integers.h"
@@ -39,7 +42,7 @@ std::optional<BoxEntries> zero_points(std::span<const Box> in) {
   return std::nullopt;
 }
 
-class QuantizeLinear final : public Op {
+class QuantizeLinear final : public Op, public ExactMap {
  public:
   explicit QuantizeLinear(Grid grid) : grid_(grid) {}
   std::string_view name() const override { return "QuantizeLinear"; }
@@ -76,6 +79,24 @@ class QuantizeLinear final : public Op {
   std::optional<Gain> gain(const GainQuery& query) const override {
     return step_gain(range(query.in)->front());
   }
+  bool push_exact(std::span<const ExactTensor* const> in,
+                  std::span<ExactTensor> out) const override {
+    out[0].resize(in[0]->size());
+    const RationalInterval least{Rational(BigInteger(smallest_integer(grid_.out)))};
+    const RationalInterval most{Rational(BigInteger(largest_integer(grid_.out)))};
+    grid_.for_each_run([&](Index c, Index begin) {
+      const auto channel = static_cast<std::size_t>(c);
+      for (Index i = begin; i < begin + grid_.split.inner; ++i) {
+        const auto e = static_cast<std::size_t>(i);
+        const RationalInterval level =
+            never_falling((*in[0])[e] / (*in[1])[channel],
+                          [](const Rational& x) { return Rational(nearest_even(x)); });
+        const RationalInterval moved = in.size() > 2 ? level + (*in[2])[channel] : level;
+        out[0][e] = min(max(moved, least), most);
+      }
+    });
+    return true;
+  }
 
  private:
   template <class From, class T>
@@ -98,9 +119,10 @@ class QuantizeLinear final : public Op {
 };
 
 // (x - zero point) scale, with a derivative by the scale: the integers carry none.
-class DequantizeLinear final : public Op {
+class DequantizeLinear final : public Op, public ExactMap {
  public:
   explicit DequantizeLinear(Grid grid) : grid_(grid) {}
+  const RowSplit& split() const { return grid_.split; }
   std::string_view name() const override { return "DequantizeLinear"; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override {
     return {{grid_.out, in[0].shape}};
@@ -145,6 +167,19 @@ class DequantizeLinear final : public Op {
       gain.follow(query.wrt == 0 ? i : c, magnitude(query.wrt == 1 ? level : scale[c]));
     });
     return Gain{gain.value(query.norms), "pointwise-2"};
+  }
+  bool push_exact(std::span<const ExactTensor* const> in,
+                  std::span<ExactTensor> out) const override {
+    out[0].resize(in[0]->size());
+    grid_.for_each_run([&](Index c, Index begin) {
+      const auto channel = static_cast<std::size_t>(c);
+      for (Index i = begin; i < begin + grid_.split.inner; ++i) {
+        const auto e = static_cast<std::size_t>(i);
+        const RationalInterval& x = (*in[0])[e];
+        out[0][e] = (in.size() > 2 ? x - (*in[2])[channel] : x) * (*in[1])[channel];
+      }
+    });
+    return true;
   }
 
  private:
@@ -210,7 +245,7 @@ std::vector<Index> used_inputs(const OnnxNode& node) {
 Imported import_quantize(const OnnxNode& node) {
   // A computed scale (dynamic quantisation) decides ties by its own rounding: no real-valued
   // answer.
-  (void)node.constant(1);
+  (void)node.constant_box(1);
   const Index code = node.integer("output_dtype", 0);
   const ElementType out = node.has_input(2) ? node.input(2).type
                           : code != 0       ? element_type_of_code(node, code)
@@ -277,6 +312,12 @@ std::vector<OpCase> dequantize_cases(Rng& rng) {
 }
 
 }  // namespace
+
+std::optional<RowSplit> dequantize_split(const Op& op) {
+  const auto* node = dynamic_cast<const DequantizeLinear*>(&op);
+  if (node == nullptr) return std::nullopt;
+  return node->split();
+}
 
 std::vector<OpKind> op_quantize() {
   return {{"QuantizeLinear", import_quantize, quantize_cases},

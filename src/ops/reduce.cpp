@@ -70,6 +70,9 @@ struct AddIntegers {
 };
 
 struct Adding {
+  using Exact = RationalInterval;
+  static Exact exact_map(const Exact& x) { return x; }
+  static Exact exact(const Exact& a, const Exact& b) { return a + b; }
   static double start() { return 0; }
   static double map(double x) { return x; }
   static double merge(double a, double b) { return a + b; }
@@ -102,6 +105,7 @@ struct L1 : Adding {
   static Interval range(const Group& x) { return l1_range(x); }
   static double gain(const Group& x, Norm p) { return l1_gain(x, p); }
   static double map(double x) { return std::abs(x); }
+  static Exact exact_map(const Exact& x) { return abs(x); }
   static double slope(double x, double, double) { return x < 0 ? -1 : 1; }
   struct Integer : AddIntegers {
     Index map(Index x) const { return x < 0 && !is_unsigned(type) ? subtract_integers(0, x) : x; }
@@ -111,6 +115,7 @@ struct L2 : Adding {
   static constexpr std::string_view kName = "ReduceL2";
   static Interval range(const Group& x) { return l2_range(x); }
   static double gain(const Group& x, Norm p) { return l2_gain(x, p); }
+  static void exact() = delete;  // a root is not rational
   static double map(double x) { return x * x; }
   static double finish(double acc, double) { return std::sqrt(acc); }
   static double slope(double x, double y, double) { return y == 0 ? 0 : x / y; }
@@ -120,6 +125,7 @@ struct SumSquare : Adding {
   static Interval range(const Group& x) { return sum_square_range(x); }
   static double gain(const Group& x, Norm p) { return sum_square_gain(x, p); }
   static double map(double x) { return x * x; }
+  static Exact exact_map(const Exact& x) { return abs(x) * abs(x); }
   static double slope(double x, double, double) { return 2 * x; }
   struct Integer : AddIntegers {
     Index map(Index x) const { return multiply_integers(x, x); }
@@ -129,6 +135,7 @@ struct LogSum : Adding {
   static constexpr std::string_view kName = "ReduceLogSum";
   static Interval range(const Group& x) { return log_sum_range(x); }
   static double gain(const Group& x, Norm p) { return log_sum_gain(x, p); }
+  static void exact() = delete;
   static double finish(double acc, double) { return std::log(acc); }
   static double slope(double, double y, double) { return std::exp(-y); }
 };
@@ -140,6 +147,10 @@ struct Prod {
   static double start() { return 1; }
   static double map(double x) { return x; }
   static double merge(double a, double b) { return a * b; }
+  static RationalInterval exact_map(const RationalInterval& x) { return x; }
+  static RationalInterval exact(const RationalInterval& a, const RationalInterval& b) {
+    return a * b;
+  }
   static double finish(double acc, double) { return acc; }
   struct Integer : AddIntegers {
     Index start() const { return 1; }
@@ -153,6 +164,10 @@ struct ReduceMax {
   static double gain(const Group& x, Norm p) { return max_gain(x, p); }
   static constexpr auto relax = relax_largest;
   static constexpr bool kSelects = true;
+  static RationalInterval exact_map(const RationalInterval& x) { return x; }
+  static RationalInterval exact(const RationalInterval& a, const RationalInterval& b) {
+    return max(a, b);
+  }
   static double start() { return -kInfinity; }
   static double map(double x) { return x; }
   template <class T>
@@ -174,6 +189,10 @@ struct ReduceMin {
   static double gain(const Group& x, Norm p) { return min_gain(x, p); }
   static constexpr auto relax = relax_smallest;
   static constexpr bool kSelects = true;
+  static RationalInterval exact_map(const RationalInterval& x) { return x; }
+  static RationalInterval exact(const RationalInterval& a, const RationalInterval& b) {
+    return min(a, b);
+  }
   static double start() { return kInfinity; }
   static double map(double x) { return x; }
   template <class T>

@@ -17,14 +17,18 @@
 //
 // For a group of entries in a box, F::range(group) holds all values and F::gain(group, p) bounds
 // the Lipschitz constant from the p norm on the entries that move [pointwise-4]. A linear one also
-// has F::weight(n), what each of n entries counts: 1, or 1/n where F::kDivides.
+// has F::weight(n), what each of n entries counts: 1, or 1/n where F::kDivides. F::exact_map(x) and
+// F::exact(a, b) are map and merge in rational arithmetic.
 #pragma once
 
 #include <vector>
 
+#include "graph/exact_map.h"
 #include "linalg/operator_norm.h"
+#include "machine/entry_sum.h"
 #include "ops/broadcast.h"
 #include "ops/kind.h"
+#include "ops/machine_map.h"
 #include "ops/max_relax.h"
 #include "ops/reduce_bounds.h"
 #include "ops/wide_map.h"
@@ -63,7 +67,7 @@ template <class F, class Acc, class T>
 }
 
 template <class F>
-class ReduceOp final : public Op, public WideMap {
+class ReduceOp final : public Op, public WideMap, public MachineMap, public ExactMap {
  public:
   ReduceOp(Reduction shapes, bool real)
       : shapes_(std::move(shapes)),
@@ -154,6 +158,49 @@ class ReduceOp final : public Op, public WideMap {
       return true;
     }
     return false;
+  }
+  std::unique_ptr<const MachineStep> machine_step([[maybe_unused]] const Machine& machine,
+                                                  std::size_t) const override {
+    if constexpr (requires { F::weight(n_); }) {
+      if (!real_ || n_ == 0) return nullptr;
+      EntrySum sum;
+      sum.rows.resize(static_cast<std::size_t>(element_count(shapes_.out)));
+      if (F::kDivides) sum.counts.assign(sum.rows.size(), n_);
+      plan_.for_each_run([&](Index at, const auto& offset, Index n) {
+        for (Index i = 0; i < n; ++i) {
+          const auto o = static_cast<std::size_t>(offset[0] + i * plan_.step(0));
+          sum.rows[o].push_back({0, static_cast<std::uint32_t>(at + i)});
+        }
+      });
+      return entry_sum_step(machine, std::move(sum));
+    } else {
+      return nullptr;
+    }
+  }
+  bool push_exact([[maybe_unused]] std::span<const ExactTensor* const> in,
+                  [[maybe_unused]] std::span<ExactTensor> out) const override {
+    if constexpr (requires(const RationalInterval& x) { F::exact(x, x); }) {
+      if (!real_ || n_ == 0) return false;
+      const auto results = static_cast<std::size_t>(element_count(shapes_.out));
+      std::vector<ExactTensor> groups(results);
+      plan_.for_each_run([&](Index at, const auto& offset, Index n) {
+        for (Index i = 0; i < n; ++i) {
+          groups[static_cast<std::size_t>(offset[0] + i * plan_.step(0))].push_back(
+              (*in[0])[static_cast<std::size_t>(at + i)]);
+        }
+      });
+      for (const ExactTensor& group : groups) {
+        RationalInterval all = F::exact_map(group[0]);
+        for (std::size_t i = 1; i < group.size(); ++i) all = F::exact(all, F::exact_map(group[i]));
+        if constexpr (requires { F::kDivides; }) {
+          if (F::kDivides) all = all / RationalInterval(n_);
+        }
+        out[0].push_back(all);
+      }
+      return true;
+    } else {
+      return false;
+    }
   }
   std::optional<Relaxation> relax(std::span<const Box> in) const override {
     if constexpr (requires { F::relax; }) {

@@ -17,7 +17,9 @@ struct Relu {
     if (at.hi < 0) return {};
     return chained(Wide::around(range(at)), Wide::around({0, 1}), x);
   }
+  RationalInterval exact(const RationalInterval& x) const { return max(x, Rational()); }
   Interval range(const Interval& x) const { return max(x, point(0)); }
+  Computed computed(const Machine&, const Computed& x) const { return {range(x.real), 0}; }
   Interval slopes(const Interval& x) const { return {x.lo > 0 ? 1.0 : 0.0, x.hi < 0 ? 0.0 : 1.0}; }
 };
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "ops/index_map.h"
+#include "ops/training.h"
 
 namespace lipscope {
 namespace {
@@ -15,17 +16,6 @@ Imported import_identity(const OnnxNode& node) {
   return reshape_op(node, node.input(0).shape);
 }
 
-// Whether the node drops anything when run: before opset 7 is_test tells, from 12 on an input.
-bool drops_entries(const OnnxNode& node) {
-  if (node.opset() >= 12) {
-    node.ignore({"seed"});
-    const bool training = node.has_input(2) && node.constant(2).at(0) != 0;
-    return training && (!node.has_input(1) || node.constant(1).at(0) != 0);
-  }
-  const double ratio = node.real("ratio", 0.5);
-  return node.opset() < 7 && node.integer("is_test", 0) == 0 && ratio != 0;
-}
-
 Imported import_dropout(const OnnxNode& node) {
   node.ignore({"consumed_inputs"});
   for (const Index k : {Index{1}, Index{2}}) {
@@ -33,9 +23,13 @@ Imported import_dropout(const OnnxNode& node) {
       node.malformed("ratio and training_mode have to be scalars");
     }
   }
-  if (drops_entries(node)) {
-    node.unsupported("training mode drops random entries; export the model for inference");
+  if (node.opset() >= 12) {
+    node.ignore({"seed"});
+    if (node.has_input(2)) (void)node.constant(2);
+  } else {
+    node.ignore({"ratio"});
   }
+  if (const std::string why = training_obstacle(node); !why.empty()) node.unsupported(why);
   const ValueType& in = node.input(0);
   const Index size = element_count(in.shape);
   if (!node.wants_output(1)) return reshape_op(node, in.shape);

@@ -15,7 +15,7 @@ namespace {
 // What is asked of one axis.
 struct AxisSize {
   Index out = 0;
-  double scale = 1;
+  Rational scale = 1;
 };
 
 ResizeRule read_rule(const OnnxNode& node) {
@@ -37,7 +37,7 @@ ResizeRule read_rule(const OnnxNode& node) {
   }
   rule.coordinates = node.text("coordinate_transformation_mode", "half_pixel");
   rule.nearest = node.text("nearest_mode", "round_prefer_floor");
-  rule.cubic_a = node.real("cubic_coeff_a", -0.75);
+  rule.cubic_a = node.real("cubic_coeff_a");
   rule.exclude_outside = node.integer("exclude_outside", 0) != 0;
   rule.antialias = node.integer("antialias", 0) != 0 && rule.kernel != ResizeKernel::kNearest;
   if (!rule.is_known()) {
@@ -78,38 +78,33 @@ std::vector<Index> read_resized_axes(const OnnxNode& node) {
   return axes;
 }
 
-// Scales are float32 in the file: a product a rounding error away from an integer is that integer,
-// and the scale then the ratio of the lengths.
+// A scale is the number the file has, not a simpler one near it.
 AxisSize from_scale(const OnnxNode& node, Index in, double scale) {
   constexpr double kMost = 1 << 30;
-  const double length = scale * static_cast<double>(in);
+  const double length = mul_up(scale, static_cast<double>(in));
   if (!(scale > 0) || !(length < kMost)) node.malformed(fmt::format("a scale of {}", scale));
-  const double nearest = std::round(length);
-  if (in > 0 && nearest > 0 && std::abs(length - nearest) <= 1e-6 * nearest) {
-    return {static_cast<Index>(nearest), nearest / static_cast<double>(in)};
-  }
-  return {static_cast<Index>(std::floor(length)), scale};
+  if (length < 1) return {0, 1};  // nothing is left to read a coordinate for
+  return {axis_position((Rational(scale) * in).floor()), Rational(scale)};
 }
 
 AxisSize from_size(const OnnxNode& node, Index in, double size) {
   if (!(size >= 0 && size < (1 << 30)) || (in == 0 && size > 0)) {
     node.malformed(fmt::format("resizing {} to {}", in, size));
   }
-  return {static_cast<Index>(size), in == 0 ? 1 : size / static_cast<double>(in)};
+  const auto out = static_cast<Index>(size);
+  return {out, in == 0 ? Rational(1) : Rational(out) / in};
 }
 
 // With keep_aspect_ratio_policy one scale serves all named axes.
-double common_scale(const OnnxNode& node, const std::string& policy, const std::vector<Index>& axes,
-                    const std::vector<double>& sizes) {
+Rational common_scale(const OnnxNode& node, const std::string& policy,
+                      const std::vector<Index>& axes, const std::vector<double>& sizes) {
   const Shape& in = node.input(0).shape;
-  double least = INFINITY, most = 0;
-  for (std::size_t i = 0; i < axes.size(); ++i) {
-    const double scale = from_size(node, in[static_cast<std::size_t>(axes[i])], sizes[i]).scale;
-    least = std::min(least, scale);
-    most = std::max(most, scale);
-  }
-  if (policy == "not_larger") return least;
-  if (policy == "not_smaller") return most;
+  std::vector<Rational> scales;
+  for (std::size_t i = 0; i < axes.size(); ++i)
+    scales.push_back(from_size(node, in[static_cast<std::size_t>(axes[i])], sizes[i]).scale);
+  if (scales.empty()) return 1;
+  if (policy == "not_larger") return *std::ranges::min_element(scales);
+  if (policy == "not_smaller") return *std::ranges::max_element(scales);
   node.malformed("keep_aspect_ratio_policy is '" + policy + "'");
 }
 
@@ -128,7 +123,7 @@ std::vector<AxisSize> read_sizes(const OnnxNode& node, const std::vector<Index>&
   if ((scales ? *scales : *sizes).size() != axes.size()) {
     node.malformed("scales or sizes does not have one entry per axis");
   }
-  double common = 1;
+  Rational common = 1;
   const bool stretch = scales || policy == "stretch";
   if (!stretch) common = common_scale(node, policy, axes, *sizes);
   for (std::size_t i = 0; i < axes.size(); ++i) {
@@ -138,8 +133,8 @@ std::vector<AxisSize> read_sizes(const OnnxNode& node, const std::vector<Index>&
     } else if (stretch) {
       result[a] = from_size(node, in[a], (*sizes)[i]);
     } else {
-      const double length = std::floor(common * static_cast<double>(in[a]) + 0.5);
-      result[a] = {from_size(node, in[a], length).out, common};
+      const Index length = axis_position((common * in[a] + Rational(0.5)).floor());
+      result[a] = {from_size(node, in[a], static_cast<double>(length)).out, common};
     }
   }
   return result;
@@ -194,7 +189,7 @@ Imported import_resize(const OnnxNode& node) {
   const std::vector<Index> axes = read_resized_axes(node);
   const std::vector<AxisSize> sizes = read_sizes(node, axes);
   const Region region = read_region(node, rule, axes);
-  const double extrapolation = node.real("extrapolation_value", 0);
+  const double extrapolation = node.real("extrapolation_value");
   Shape shape;
   for (const AxisSize& size : sizes) shape.push_back(size.out);
   check_output_size(node, shape);

@@ -2,7 +2,9 @@
 #include "ops/resize_axis.h"
 
 #include <algorithm>
-#include <cmath>
+
+#include "base/interval.h"
+#include "lipscope/error.h"
 
 namespace lipscope {
 
@@ -16,12 +18,8 @@ bool ResizeRule::is_known() const {
          is_one_of(nearest, {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple"});
 }
 
-void AxisRows::add_term(Index source, double weight) {
-  if (weight == 0) return;
-  if (static_cast<Index>(sources.size()) > begin.back() && sources.back() == source) {
-    weights.back() += weight;
-    return;
-  }
+void AxisRows::add_term(Index source, const Interval& weight) {
+  if (weight == point(0)) return;
   sources.push_back(source);
   weights.push_back(weight);
 }
@@ -34,7 +32,7 @@ void AxisRows::end_row(bool is_outside) {
 bool AxisRows::is_selection() const {
   for (std::size_t i = 0; i < size(); ++i) {
     if (outside[i]) continue;
-    if (begin[i + 1] - begin[i] != 1 || weights[static_cast<std::size_t>(begin[i])] != 1) {
+    if (begin[i + 1] - begin[i] != 1 || weights[static_cast<std::size_t>(begin[i])] != point(1)) {
       return false;
     }
   }
@@ -62,7 +60,13 @@ IndexMap::Weighted AxisRows::weighted(double extrapolation) const {
   IndexMap::Weighted rows;
   for (const Index b : begin) rows.begin.push_back(static_cast<std::int32_t>(b));
   for (const Index s : sources) rows.sources.push_back(static_cast<std::int32_t>(s));
-  rows.weights = weights;
+  for (const Interval& w : weights) rows.weights.push_back(midpoint(w));
+  if (std::ranges::any_of(weights, [](const Interval& w) { return w.lo != w.hi; })) {
+    for (const Interval& w : weights) {
+      rows.lower.push_back(w.lo);
+      rows.upper.push_back(w.hi);
+    }
+  }
   if (extrapolation != 0 && std::find(outside.begin(), outside.end(), true) != outside.end()) {
     for (const bool o : outside) rows.constants.push_back(o ? extrapolation : 0);
   }
@@ -96,84 +100,113 @@ AxisRows AxisRows::product(const AxisRows& inner, Index length) const {
   return rows;
 }
 
+Index axis_position(const BigInteger& position) {
+  const auto found = position.to_int64();
+  if (!found || std::abs(*found) > (Index{1} << 48))
+    throw Error(ErrorCode::kUnsupported, "operator Resize: a position beyond any axis");
+  return *found;
+}
+
 namespace {
 
 // Where output position i lies on the input axis.
-double coordinate(const ResizeRule& rule, Index i, double in, double out, double scale,
-                  double begin, double end) {
-  const auto x = static_cast<double>(i);
+Rational coordinate(const ResizeRule& rule, Index i, Index in, Index out, const Rational& scale,
+                    double begin, double end) {
   // The length before it was cut to an integer, as the ONNX reference has it.
-  const double length = scale * in;
-  const double centred = (x + 0.5) / scale - 0.5;
+  const Rational length = scale * in;
+  const auto centred = [&] { return (Rational(2 * i + 1) / scale - 1) / 2; };
   if (rule.coordinates == "align_corners") {
-    return length == 1 ? 0 : x * (in - 1) / (length - 1);
+    return length == 1 ? Rational(0) : Rational(i) * (in - 1) / (length - 1);
   }
-  if (rule.coordinates == "asymmetric") return x / scale;
-  if (rule.coordinates == "pytorch_half_pixel") return length == 1 ? -0.5 : centred;
+  if (rule.coordinates == "asymmetric") return Rational(i) / scale;
+  if (rule.coordinates == "pytorch_half_pixel") return length > 1 ? centred() : Rational(0);
   if (rule.coordinates == "half_pixel_symmetric") {
-    return in / 2 * (1 - out / length) + centred;
+    return (Rational(in) - Rational(out) / scale) / 2 + centred();
   }
-  if (rule.coordinates == "tf_half_pixel_for_nn") return (x + 0.5) / scale;
+  if (rule.coordinates == "tf_half_pixel_for_nn") return Rational(2 * i + 1) / scale / 2;
   if (rule.coordinates == "tf_crop_and_resize") {
-    const double width = (end - begin) * (in - 1);
-    return begin * (in - 1) + (length == 1 ? width / 2 : x * width / (length - 1));
+    const Rational first = Rational(begin) * (in - 1), last = Rational(end) * (in - 1);
+    if (!(length > 1)) return (first + last) / 2;
+    return first + (last - first) / (length - 1) * i;
   }
-  return centred;
+  return centred();
 }
 
-double nearest(const ResizeRule& rule, double x, double scale) {
-  const double low = std::floor(x), ratio = x - low;
+// The standard and its reference programs differ in where the one entry of an axis is read.
+void require_agreement(const ResizeRule& rule, const Rational& length) {
+  const bool cubic = rule.kernel == ResizeKernel::kCubic;
+  const bool differ =
+      (rule.coordinates == "pytorch_half_pixel" && length <= 1 && (cubic || length < 1)) ||
+      (rule.coordinates == "tf_crop_and_resize" && length < 1);
+  if (differ)
+    throw Error(ErrorCode::kUnsupported,
+                "operator Resize: down to one entry in mode " + rule.coordinates);
+}
+
+Index nearest(const ResizeRule& rule, const Rational& x, const Rational& scale) {
+  const Index low = axis_position(x.floor());
   if (rule.nearest == "floor") return low;
-  if (rule.nearest == "ceil") return std::ceil(x);
-  if (rule.nearest == "simple") return scale < 1 ? std::ceil(x) : low;
-  if (rule.nearest == "round_prefer_ceil") return ratio < 0.5 ? low : low + 1;
-  return ratio <= 0.5 ? low : low + 1;
+  if (rule.nearest == "ceil") return axis_position(ceil(x));
+  if (rule.nearest == "simple") return scale < 1 ? axis_position(ceil(x)) : low;
+  const Rational half = Rational(1) / 2, ratio = x - low;
+  if (rule.nearest == "round_prefer_ceil") return ratio < half ? low : low + 1;
+  return ratio > half ? low + 1 : low;
 }
 
-double kernel(const ResizeRule& rule, double distance) {
-  const double d = std::abs(distance), a = rule.cubic_a;
-  if (rule.kernel == ResizeKernel::kLinear) return std::max(0.0, 1 - d);
+Rational kernel(const ResizeRule& rule, const Rational& distance) {
+  const Rational d = abs(distance), a(rule.cubic_a);
+  if (rule.kernel == ResizeKernel::kLinear) return d < 1 ? Rational(1) - d : Rational();
   if (d <= 1) return ((a + 2) * d - (a + 3)) * d * d + 1;
-  if (d < 2) return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
-  return 0;
+  if (d < 2) return a * (((d - 5) * d + 8) * d - 4);
+  return {};
 }
 
 // One row of weights around x; positions outside the axis count for its ends or not at all.
-void add_weights(const ResizeRule& rule, double x, Index in, double scale, AxisRows& rows) {
-  const double shrink = rule.antialias ? std::min(scale, 1.0) : 1;
-  const double reach = (rule.kernel == ResizeKernel::kLinear ? 1 : 2) / shrink;
-  const double first = std::floor(x - reach) + 1, last = std::ceil(x + reach) - 1;
-  double total = 0;
-  const auto visit = [&](auto&& term) {
-    for (double j = first; j <= last; ++j) {
-      const bool is_inside = j >= 0 && j < static_cast<double>(in);
-      if (!is_inside && rule.exclude_outside) continue;
-      term(std::clamp<double>(j, 0, static_cast<double>(in - 1)), kernel(rule, shrink * (j - x)));
+void add_weights(const ResizeRule& rule, const Rational& x, Index in, const Rational& scale,
+                 AxisRows& rows) {
+  const Rational shrink = rule.antialias && scale < 1 ? scale : Rational(1);
+  const Rational reach = Rational(rule.kernel == ResizeKernel::kLinear ? 1 : 2) / shrink;
+  const Index first = axis_position((x - reach).floor()) + 1;
+  const Index last = axis_position(ceil(x + reach)) - 1;
+  std::vector<std::pair<Index, Rational>> terms;
+  Rational total;
+  for (Index j = first; j <= last; ++j) {
+    const bool is_inside = j >= 0 && j < in;
+    if (!is_inside && rule.exclude_outside) continue;
+    const Rational weight = kernel(rule, shrink * (x - j));
+    const Index source = std::clamp<Index>(j, 0, in - 1);
+    total = total + weight;
+    if (terms.empty() || terms.back().first != source) {
+      terms.emplace_back(source, weight);
+    } else {
+      terms.back().second = terms.back().second + weight;
     }
-  };
-  visit([&](double, double weight) { total += weight; });
-  if (!rule.antialias && !rule.exclude_outside) total = 1;
-  visit([&](double j, double weight) { rows.add_term(static_cast<Index>(j), weight / total); });
+  }
+  const bool normalised = rule.antialias || rule.exclude_outside;
+  if (normalised && total.sign() == 0) {
+    throw Error(ErrorCode::kUnsupported, "operator Resize: weights that add up to 0");
+  }
+  for (const auto& [source, weight] : terms) {
+    rows.add_term(source, (normalised ? weight / total : weight).hull());
+  }
 }
 
 }  // namespace
 
-AxisRows resize_axis(const ResizeRule& rule, Index in, Index out, double scale, double begin,
-                     double end) {
+AxisRows resize_axis(const ResizeRule& rule, Index in, Index out, const Rational& scale,
+                     double begin, double end) {
+  if (in > 1 && out > 0) require_agreement(rule, scale * in);
   AxisRows rows;
-  const auto length = static_cast<double>(in);
   for (Index i = 0; i < out; ++i) {
-    double x = coordinate(rule, i, length, static_cast<double>(out), scale, begin, end);
-    const double half = std::round(2 * x) / 2;  // ties must not hang on a rounding error
-    if (std::abs(x - half) < 1e-9) x = half;
-    if (rule.coordinates == "tf_crop_and_resize" && (x < 0 || x > length - 1)) {
+    const Rational x = coordinate(rule, i, in, out, scale, begin, end);
+    if (rule.coordinates == "tf_crop_and_resize" && (x < 0 || x > in - 1)) {
       rows.end_row(true);
       continue;
     }
     if (rule.kernel == ResizeKernel::kNearest) {
-      rows.add_term(static_cast<Index>(std::clamp(nearest(rule, x, scale), 0.0, length - 1)), 1);
+      rows.add_term(std::clamp<Index>(nearest(rule, x, scale), 0, in - 1), point(1));
     } else {
-      add_weights(rule, std::clamp(x, -2 * length - 2, 3 * length + 2), in, scale, rows);
+      add_weights(rule, std::clamp<Rational>(x, -2 * in - 2, 3 * in + 2), in, scale, rows);
     }
     rows.end_row();
   }

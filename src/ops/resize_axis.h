@@ -5,9 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "base/rational.h"
 #include "ops/index_map.h"
 
 namespace lipscope {
+
+// A position on an axis; throws kUnsupported far beyond any.
+[[nodiscard]] Index axis_position(const BigInteger& position);
 
 enum class ResizeKernel { kNearest, kLinear, kCubic };
 
@@ -28,12 +32,12 @@ struct ResizeRule {
 struct AxisRows {
   std::vector<Index> begin{0};
   std::vector<Index> sources;
-  std::vector<double> weights;
+  std::vector<Interval> weights;
   std::vector<bool> outside;
 
   [[nodiscard]] std::size_t size() const noexcept { return outside.size(); }
-  // Sources of a row come in increasing order; equal ones are added up.
-  void add_term(Index source, double weight);
+  // Sources of a row come in increasing order, each once.
+  void add_term(Index source, const Interval& weight);
   void end_row(bool is_outside = false);
 
   [[nodiscard]] bool is_identity(Index length) const;
@@ -46,8 +50,10 @@ struct AxisRows {
   [[nodiscard]] bool fits_product(const AxisRows& inner) const;
 };
 
-// `begin` and `end`: the region of tf_crop_and_resize.
-[[nodiscard]] AxisRows resize_axis(const ResizeRule& rule, Index in, Index out, double scale,
-                                   double begin, double end);
+// Which positions and whether they lie outside is decided in fractions, from the scale as the file
+// has it; weights that are no doubles are enclosed. `begin` and `end`: the region of
+// tf_crop_and_resize. Throws kUnsupported for a row whose weights add up to 0.
+[[nodiscard]] AxisRows resize_axis(const ResizeRule& rule, Index in, Index out,
+                                   const Rational& scale, double begin, double end);
 
 }  // namespace lipscope

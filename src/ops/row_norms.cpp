@@ -121,9 +121,9 @@ Imported import_lrn(const OnnxNode& node) {
   const Index size = node.integer("size");
   if (size < 1 || node.rank(0) < 2) node.malformed("size or rank");
   const Index channels = node.input(0).shape[1];
-  const Lrn lrn{.alpha = node.real("alpha", 1e-4),
-                .beta = node.real("beta", 0.75),
-                .bias = node.real("bias", 1),
+  const Lrn lrn{.alpha = node.real("alpha"),
+                .beta = node.real("beta"),
+                .bias = node.real("bias"),
                 .before = std::min((size - 1) / 2, channels),
                 .after = std::min(size / 2, channels),
                 .size = size};

@@ -22,10 +22,7 @@ struct Selu {
 };
 
 Imported import_selu(const OnnxNode& node) {
-  const bool old = node.opset() < 6;
-  return import_unary(node,
-                      Selu{.alpha = node.real("alpha", old ? 1.6732 : 1.67326319217681884765625),
-                           .gamma = node.real("gamma", old ? 1.0507 : 1.05070102214813232421875)});
+  return import_unary(node, Selu{.alpha = node.real("alpha"), .gamma = node.real("gamma")});
 }
 
 }  // namespace

@@ -43,8 +43,7 @@ struct Shrink {
 };
 
 Imported import_shrink(const OnnxNode& node) {
-  return import_unary(node,
-                      Shrink{.bias = node.real("bias", 0.0), .lambda = node.real("lambd", 0.5)});
+  return import_unary(node, Shrink{.bias = node.real("bias"), .lambda = node.real("lambd")});
 }
 
 }  // namespace

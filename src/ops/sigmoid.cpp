@@ -19,6 +19,9 @@ struct Sigmoid {
   Interval range(const Interval& x) const { return sigmoid(x); }
   // [activations-4]: 1 / (4 cosh(x/2)^2).
   Interval slopes(const Interval& x) const { return 0.25 / sqr(cosh(0.5 * x)); }
+  Computed computed(const Machine& machine, const Computed& x) const {
+    return machine.library(range(x.real), 0, kApproximation);
+  }
 };
 
 }  // namespace

@@ -23,8 +23,8 @@ ValueId add_inverse(GraphBuilder& builder, double n) {
   const auto tensor = [](double value) {
     return Tensor(ElementType::kFloat64, Shape{}, std::vector<double>{value});
   };
-  return builder.constant("gradient", std::make_shared<const Tensor>(tensor(midpoint(x))),
-                          std::make_shared<const Box>(Box{tensor(x.lo), tensor(x.hi)}));
+  return builder.constant("gradient", std::make_shared<const Constant>(
+                                          tensor(midpoint(x)), Box{tensor(x.lo), tensor(x.hi)}));
 }
 
 class StandardiseOp final : public Op, public BoxProduct, public GraphAdjoint, public WideMap {

@@ -19,6 +19,9 @@ struct Sign {
     return x == 0 ? 0 : integer_less(type, 0, x) ? 1 : -1;
   }
   double slope(double) const { return 0; }
+  RationalInterval exact(const RationalInterval& x) const {
+    return never_falling(x, [](const Rational& e) { return Rational(BigInteger(e.sign())); });
+  }
   Interval range(const Interval& x) const { return {value(x.lo), value(x.hi)}; }
   Interval slopes(const Interval& x) const { return step_slopes(range(x)); }
 };
@@ -30,6 +33,9 @@ struct Floor {
     return std::floor(x);
   }
   double slope(double) const { return 0; }
+  RationalInterval exact(const RationalInterval& x) const {
+    return never_falling(x, [](const Rational& e) { return Rational(e.floor()); });
+  }
   Interval range(const Interval& x) const { return {value(x.lo), value(x.hi)}; }
   Interval slopes(const Interval& x) const { return step_slopes(range(x)); }
 };
@@ -41,6 +47,9 @@ struct Ceil {
     return std::ceil(x);
   }
   double slope(double) const { return 0; }
+  RationalInterval exact(const RationalInterval& x) const {
+    return never_falling(x, [](const Rational& e) { return Rational(ceil(e)); });
+  }
   Interval range(const Interval& x) const { return {value(x.lo), value(x.hi)}; }
   Interval slopes(const Interval& x) const { return step_slopes(range(x)); }
 };
@@ -52,6 +61,9 @@ struct Round {
     return std::nearbyint(x);  // ties to even
   }
   double slope(double) const { return 0; }
+  RationalInterval exact(const RationalInterval& x) const {
+    return never_falling(x, [](const Rational& e) { return Rational(nearest_even(e)); });
+  }
   Interval range(const Interval& x) const { return {value(x.lo), value(x.hi)}; }
   Interval slopes(const Interval& x) const { return step_slopes(range(x)); }
 };

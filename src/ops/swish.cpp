@@ -54,7 +54,7 @@ struct Silu : Swish {
 };
 
 Imported import_swish(const OnnxNode& node) {
-  return import_unary(node, Swish{node.real("alpha", 1.0)});
+  return import_unary(node, Swish{node.real("alpha")});
 }
 
 }  // namespace

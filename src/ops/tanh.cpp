@@ -20,6 +20,9 @@ struct Tanh {
   }
   Interval range(const Interval& x) const { return tanh(x); }
   Interval slopes(const Interval& x) const { return 1 / sqr(cosh(x)); }
+  Computed computed(const Machine& machine, const Computed& x) const {
+    return machine.library(range(x.real), 0, kApproximation);
+  }
 };
 
 }  // namespace

@@ -27,13 +27,12 @@ struct ThresholdedRelu {
 }  // namespace
 
 std::vector<OpKind> op_thresholded_relu() {
-  return {{ThresholdedRelu::kName,
-           [](const OnnxNode& node) {
-             return import_unary(node, ThresholdedRelu{node.real("alpha", 1.0)});
-           },
-           [](Rng& rng) {
-             return joined(unary_cases(rng, {1}), unary_cases(rng, {0.5}, -2, 2, {{"alpha", 0.5}}));
-           }}};
+  return {
+      {ThresholdedRelu::kName,
+       [](const OnnxNode& node) { return import_unary(node, ThresholdedRelu{node.real("alpha")}); },
+       [](Rng& rng) {
+         return joined(unary_cases(rng, {1}), unary_cases(rng, {0.5}, -2, 2, {{"alpha", 0.5}}));
+       }}};
 }
 
 }  // namespace lipscope

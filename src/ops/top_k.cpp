@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "graph/exact_map.h"
 #include "linalg/operator_norm.h"
 #include "ops/entry_bounds.h"
 #include "ops/integers.h"
@@ -12,12 +13,13 @@ namespace {
 
 // The k largest (or smallest) entries along an axis in order, and where they stood. Of equal
 // entries the one with the lower index comes first; NaN counts as the largest number.
-class TopK final : public Op {
+class TopK final : public Op, public ExactMap {
  public:
   TopK(RowSplit split, Index axis, Index k, bool largest)
       : split_(split), axis_(axis), k_(k), largest_(largest) {}
 
   std::string_view name() const override { return "TopK"; }
+  bool decides_exactly() const override { return true; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override {
     Shape shape = in[0].shape;
     shape[static_cast<std::size_t>(axis_)] = k_;
@@ -90,6 +92,32 @@ class TopK final : public Op {
       }
     });
     return std::vector<Box>{std::move(values).finish(), std::move(places).finish()};
+  }
+  bool push_exact(std::span<const ExactTensor* const> in,
+                  std::span<ExactTensor> out) const override {
+    RowSplit shorter = split_;
+    shorter.length = k_;
+    for (ExactTensor& y : out) y.resize(static_cast<std::size_t>(shorter.rows() * k_));
+    for (Index row = 0; row < split_.rows(); ++row) {
+      const auto at = [&](Index i) -> const RationalInterval& {
+        return (*in[0])[static_cast<std::size_t>(split_.start(row) + i * split_.inner)];
+      };
+      for (Index i = 0; i < split_.length; ++i) {
+        if (at(i).number() == nullptr) return false;
+      }
+      std::vector<Index> order(static_cast<std::size_t>(split_.length));
+      std::iota(order.begin(), order.end(), Index{0});
+      std::ranges::stable_sort(order, [&](Index i, Index j) {
+        return largest_ ? *at(i).number() > *at(j).number() : *at(i).number() < *at(j).number();
+      });
+      for (Index i = 0; i < k_; ++i) {
+        const Index from = order[static_cast<std::size_t>(i)];
+        const auto to = static_cast<std::size_t>(shorter.start(row) + i * split_.inner);
+        out[0][to] = at(from);
+        out[1][to] = RationalInterval(static_cast<double>(from));
+      }
+    }
+    return true;
   }
   std::optional<Gain> gain(const GainQuery& query) const override {
     const bool moves = BoxEntries(query.in[0]).moves();

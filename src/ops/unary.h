@@ -13,7 +13,10 @@
 // has `Index integer(ElementType type, Index x) const` as well. `range` and `slopes` are about real
 // arithmetic, rounded outward, and may be absent; their x may be unbounded, and they give NaN where
 // the function has no value on x. `WideDual wide(const WideDual& x) const`, if there, is the
-// function in wide numbers.
+// function in wide numbers, `RationalInterval exact(const RationalInterval& x) const` in rational
+// ones. `Computed computed(const Machine& machine, const Computed& x) const`, if there, is how a
+// machine computes the value at numbers x of its format; parameters come into it by
+// machine.stored(). Without it the rounding of the operator is not known.
 #pragma once
 
 #include <cmath>
@@ -22,10 +25,12 @@
 #include <string_view>
 #include <vector>
 
+#include "graph/exact_map.h"
 #include "linalg/operator_norm.h"
 #include "ops/dispatch.h"
 #include "ops/elementwise.h"
 #include "ops/kind.h"
+#include "ops/machine_map.h"
 #include "ops/pieces.h"
 #include "ops/wide_map.h"
 
@@ -45,6 +50,36 @@ concept SlopedFunction = requires(const F& f, const Interval& x) {
   { f.slopes(x) } -> std::same_as<Interval>;
 };
 
+template <class F>
+concept ComputedFunction = requires(const F& f, const Machine& machine, const Computed& x) {
+  { f.computed(machine, x) } -> std::same_as<Computed>;
+};
+
+// What the errors of the argument do, by the slopes, and those of the function at numbers of the
+// format.
+template <class F>
+class UnaryStep final : public MachineStep {
+ public:
+  UnaryStep(const Machine& machine, F function) : machine_(machine), f_(function) {}
+
+  void run(std::span<const ComputedView> in, const ComputedView&,
+           std::span<double> error) const override {
+    for (std::size_t i = 0; i < error.size(); ++i) {
+      const Computed x = in[0].at(i);
+      error[i] = kInf;
+      if (!(x.error < kInf) || !is_bounded(x.real)) continue;
+      const Interval seen = x.seen();
+      const double moved = x.error == 0 ? 0 : mul_up(magnitude(f_.slopes(seen)), x.error);
+      const double made = f_.computed(machine_, {seen, 0}).error;
+      if (moved < kInf) error[i] = add_up(moved, made);
+    }
+  }
+
+ private:
+  Machine machine_;
+  F f_;
+};
+
 // body(b, begin, end) over all entries of all samples; long samples are cut too, and samples that
 // lie one after another are one.
 template <class Body>
@@ -57,7 +92,7 @@ void over_entries(Index count, const ConstView& x, Body&& body) {
 }
 
 template <class F>
-class UnaryOp final : public Elementwise, public WideMap {
+class UnaryOp final : public Elementwise, public WideMap, public MachineMap, public ExactMap {
  public:
   // `real`: whether the entries are floating; integers have no ranges and gains.
   explicit UnaryOp(F function, bool real = true) : f_(function), real_(real) {}
@@ -86,6 +121,24 @@ class UnaryOp final : public Elementwise, public WideMap {
       out[0].resize(in[0]->value.size(), in[0]->moves());
       for_each_wide(in[0]->value.size(),
                     [&](std::size_t i) { out[0].set(i, f_.wide(in[0]->at(i))); });
+      return true;
+    } else {
+      return false;
+    }
+  }
+
+  std::unique_ptr<const MachineStep> machine_step([[maybe_unused]] const Machine& machine,
+                                                  std::size_t) const override {
+    if constexpr (ComputedFunction<F> && SlopedFunction<F>) {
+      if (real_) return std::make_unique<UnaryStep<F>>(machine, f_);
+    }
+    return nullptr;
+  }
+  bool push_exact([[maybe_unused]] std::span<const ExactTensor* const> in,
+                  [[maybe_unused]] std::span<ExactTensor> out) const override {
+    if constexpr (requires(const F& f, const RationalInterval& x) { f.exact(x); }) {
+      if (!real_) return false;
+      for (const RationalInterval& x : *in[0]) out[0].push_back(f_.exact(x));
       return true;
     } else {
       return false;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "machine/entry_sum.h"
 #include "ops/binary.h"
 #include "ops/max_relax.h"
 
@@ -10,7 +11,7 @@ namespace {
 // - kSelects: whether the result is one of the inputs (the first that equals it counts);
 // - weight(n): the factor after folding n inputs.
 template <class F>
-class VariadicOp final : public Op {
+class VariadicOp final : public Op, public MachineMap, public ExactMap {
  public:
   VariadicOp(Shape full, std::vector<Broadcast<1>> plans)
       : full_(std::move(full)), plans_(std::move(plans)) {}
@@ -119,6 +120,20 @@ class VariadicOp final : public Op {
     }
     return Gain{gain.value(query.norms), "pointwise-2"};
   }
+  bool push_exact(std::span<const ExactTensor* const> in,
+                  std::span<ExactTensor> out) const override {
+    for (std::size_t k = 0; k < plans_.size(); ++k) {
+      if (k == 0) out[0].resize(static_cast<std::size_t>(element_count(full_)));
+      for_each_source(k, [&](Index o, Index i) {
+        const RationalInterval& x = (*in[k])[static_cast<std::size_t>(i)];
+        RationalInterval& all = out[0][static_cast<std::size_t>(o)];
+        all = k == 0 ? x : F::fold_ranges(all, x);
+      });
+    }
+    const RationalInterval count(static_cast<double>(plans_.size()));
+    for (RationalInterval& x : out[0]) x = F::weight(2) != 1 ? x / count : x;
+    return true;
+  }
   bool matrix(const MatrixQuery& query, const EntryVisitor& visit) const override {
     if constexpr (F::kSelects) return plans_.size() == 1 && entries(query, point(1), visit);
     const Interval rate =
@@ -138,6 +153,30 @@ class VariadicOp final : public Op {
     } else {
       return std::nullopt;
     }
+  }
+
+  std::unique_ptr<const MachineStep> machine_step(const Machine& machine,
+                                                  std::size_t) const override {
+    EntrySum sum{.rows = std::vector<std::vector<EntrySum::Entry>>(
+                     static_cast<std::size_t>(element_count(full_))),
+                 .counts = {},
+                 .in_sums = false};
+    for (std::size_t k = 0; k < plans_.size(); ++k) {
+      for_each_source(k, [&](Index o, Index i) {
+        sum.rows[static_cast<std::size_t>(o)].push_back(
+            {static_cast<std::uint32_t>(k), static_cast<std::uint32_t>(i)});
+      });
+    }
+    if constexpr (F::kSelects) {
+      return selection_step([rows = std::move(sum.rows)](const CopyVisitor& visit) {
+        for (std::size_t o = 0; o < rows.size(); ++o) {
+          for (const EntrySum::Entry& entry : rows[o])
+            visit(static_cast<Index>(o), Index{entry.input}, Index{entry.place});
+        }
+      });
+    }
+    if (F::weight(2) != 1) sum.counts.assign(sum.rows.size(), static_cast<double>(plans_.size()));
+    return entry_sum_step(machine, std::move(sum));
   }
 
  private:
@@ -203,7 +242,10 @@ struct Max {
     return a > b || a != a ? a : b;  // a NaN on either side stays
   }
   static constexpr Interval kLoser{-kInf, -kInf};
-  static Interval fold_ranges(const Interval& a, const Interval& b) { return max(a, b); }
+  template <class X>
+  static X fold_ranges(const X& a, const X& b) {
+    return max(a, b);
+  }
   static bool never_wins(const Interval& x, const Interval& rival) { return x.hi <= rival.lo; }
   static constexpr auto relax = relax_largest;
   static double weight(std::size_t) { return 1; }
@@ -216,7 +258,10 @@ struct Min {
     return a < b || a != a ? a : b;
   }
   static constexpr Interval kLoser{kInf, kInf};
-  static Interval fold_ranges(const Interval& a, const Interval& b) { return min(a, b); }
+  template <class X>
+  static X fold_ranges(const X& a, const X& b) {
+    return min(a, b);
+  }
   static bool never_wins(const Interval& x, const Interval& rival) { return x.lo >= rival.hi; }
   static constexpr auto relax = relax_smallest;
   static double weight(std::size_t) { return 1; }
@@ -228,7 +273,10 @@ struct Sum {
   static T fold(T a, T b) {
     return a + b;
   }
-  static Interval fold_ranges(const Interval& a, const Interval& b) { return a + b; }
+  template <class X>
+  static X fold_ranges(const X& a, const X& b) {
+    return a + b;
+  }
   static double weight(std::size_t) { return 1; }
 };
 struct Mean : Sum {

@@ -4,7 +4,7 @@
 namespace lipscope {
 namespace {
 
-class Where final : public Op, public WideMap {
+class Where final : public Op, public WideMap, public ExactMap {
  public:
   explicit Where(Broadcast<3> plan) : plan_(std::move(plan)) {}
   std::string_view name() const override { return "Where"; }
@@ -94,6 +94,17 @@ class Where final : public Op, public WideMap {
       const bool first = !in[0]->value[static_cast<std::size_t>(k)].is_zero();
       out[0].set(static_cast<std::size_t>(o), first ? in[1]->at(static_cast<std::size_t>(i))
                                                     : in[2]->at(static_cast<std::size_t>(j)));
+    });
+    return true;
+  }
+
+  bool push_exact(std::span<const ExactTensor* const> in,
+                  std::span<ExactTensor> out) const override {
+    out[0].resize(static_cast<std::size_t>(plan_.size()));
+    for_each_triple([&](Index o, Index k, Index i, Index j) {
+      const bool first = !(*in[0])[static_cast<std::size_t>(k)].is(Rational());
+      out[0][static_cast<std::size_t>(o)] =
+          first ? (*in[1])[static_cast<std::size_t>(i)] : (*in[2])[static_cast<std::size_t>(j)];
     });
     return true;
   }

@@ -9,8 +9,7 @@ ValueId add_node(GraphBuilder& builder, const std::string& type, const std::vect
                  const std::string& name, Attributes attributes, int opset,
                  const std::vector<std::string>& output_names) {
   std::vector<std::optional<NodeInput>> infos;
-  for (const ValueId id : inputs)
-    infos.push_back(NodeInput{builder.value(id).type, builder.value(id).constant.get()});
+  for (const ValueId id : inputs) infos.push_back(NodeInput::of(builder.value(id)));
   const Imported made =
       find_op_kind(type)->import(OnnxNode(type, opset, std::move(attributes), infos));
   std::vector<ValueId> uses;

@@ -75,9 +75,8 @@ std::shared_ptr<const Op> padded_conv(const GraphBuilder& builder, const AffineL
   const ValueType& image = builder.value(layer.x).type;
   const std::size_t rank = image.shape.size() - 2;
   std::vector<std::optional<NodeInput>> infos;
-  for (const ValueId id : inputs)
-    infos.push_back(NodeInput{builder.value(id).type, builder.value(id).constant.get()});
-  infos[0] = NodeInput{layer.pad->infer(std::vector{image})[0], nullptr};
+  for (const ValueId id : inputs) infos.push_back(NodeInput::of(builder.value(id)));
+  infos[0] = NodeInput{layer.pad->infer(std::vector{image})[0]};
   const Imported conv = find_op_kind("Conv")->import(
       OnnxNode("Conv", 13, conv_attributes(layer.conv->shape, rank), infos));
   const Padding padding = *as_padding(*layer.pad);

@@ -2,6 +2,7 @@
 #include "passes/match.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace lipscope {
 
@@ -20,30 +21,40 @@ const Node* Matcher::made_by(ValueId id, std::string_view op) const {
 
 namespace {
 
-std::optional<double> exact_scalar(const Value& value) {
-  const auto& constant = value.constant;
-  if (!constant || constant->size() == 0 || !is_floating(constant->type()) || value.enclosure)
-    return std::nullopt;
-  const auto entries = constant->doubles();
+std::optional<double> exact_scalar(const Constant* constant) {
+  const Tensor* exact = constant != nullptr ? constant->exact() : nullptr;
+  if (exact == nullptr || exact->size() == 0 || !is_floating(exact->type())) return std::nullopt;
+  const auto entries = exact->doubles();
   const bool uniform =
       std::all_of(entries.begin(), entries.end(), [&](double e) { return e == entries[0]; });
-  if (!uniform) return std::nullopt;
+  if (!uniform || !std::isfinite(entries[0])) return std::nullopt;
   return entries[0];
 }
 
 }  // namespace
 
-std::optional<double> Matcher::scalar(ValueId id) const { return exact_scalar(graph_.value(id)); }
+bool Matcher::keeps_type(const Node& node, std::size_t constant_side) const {
+  return node.inputs.size() == 2 &&
+         value(node.outputs[0]).type == value(node.inputs[1 - constant_side]).type;
+}
 
-bool Matcher::is_root_of(ValueId id, double square) const {
-  const auto& folded = graph_.value(id).folded;
-  return folded && folded->op->name() == "Sqrt" && exact_scalar(folded->inputs[0]) == square;
+std::optional<double> Matcher::scalar_at(const Node& node, std::size_t side) const {
+  return keeps_type(node, side) ? exact_scalar(value(node.inputs[side]).constant.get())
+                                : std::nullopt;
+}
+
+bool Matcher::root_at(const Node& node, std::size_t side, double square) const {
+  if (!keeps_type(node, side)) return false;
+  const auto& constant = value(node.inputs[side]).constant;
+  const Folded* folded = constant ? constant->folded() : nullptr;
+  return folded != nullptr && folded->op->name() == "Sqrt" &&
+         exact_scalar(folded->inputs[0].get()) == square;
 }
 
 std::optional<std::pair<ValueId, double>> Matcher::with_scalar(const Node& node) const {
-  if (node.inputs.size() != 2) return std::nullopt;
-  if (const auto number = scalar(node.inputs[1])) return std::pair{node.inputs[0], *number};
-  if (const auto number = scalar(node.inputs[0])) return std::pair{node.inputs[1], *number};
+  for (const std::size_t side : {1U, 0U}) {
+    if (const auto number = scalar_at(node, side)) return std::pair{node.inputs[1 - side], *number};
+  }
   return std::nullopt;
 }
 
@@ -54,14 +65,17 @@ Matcher::Product Matcher::product(ValueId id, std::optional<ValueId> stop) const
 }
 
 void Matcher::collect(ValueId id, std::optional<ValueId> stop, Product& product) const {
-  if (const auto number = scalar(id)) return product.multiply.push_back(*number);
   const bool apart = !stop || id != *stop;
   if (const Node* mul = apart ? made_by(id, "Mul") : nullptr) {
+    if (const auto pair = with_scalar(*mul)) {
+      product.multiply.push_back(pair->second);
+      return collect(pair->first, stop, product);
+    }
     for (const ValueId input : mul->inputs) collect(input, stop, product);
     return;
   }
   if (const Node* div = apart ? made_by(id, "Div") : nullptr) {
-    if (const auto number = scalar(div->inputs[1])) {
+    if (const auto number = scalar_at(*div, 1); number && *number != 0) {
       product.divide.push_back(*number);
       return collect(div->inputs[0], stop, product);
     }

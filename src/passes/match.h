@@ -21,11 +21,13 @@ class Matcher {
   // The node that makes a value when it is of the given kind; null otherwise.
   [[nodiscard]] const Node* made_by(ValueId id, std::string_view op) const;
   [[nodiscard]] const Node* maker(ValueId id) const;
-  // The number a constant holds in every entry; nothing where it is known to rounding only.
-  [[nodiscard]] std::optional<double> scalar(ValueId id) const;
-  // Whether a constant is the root of this number, computed from it.
-  [[nodiscard]] bool is_root_of(ValueId id, double square) const;
-  // For a node of two inputs, one of them such a constant: the other input and the number.
+  // For a node of two inputs: the finite number that input `side` holds in every entry. Nothing
+  // where it is known to rounding only, and nothing where it gives the other input another shape or
+  // type: with a number in its place the node would be another function.
+  [[nodiscard]] std::optional<double> scalar_at(const Node& node, std::size_t side) const;
+  // Whether input `side` is, in the same sense, the root of this number, computed from it.
+  [[nodiscard]] bool root_at(const Node& node, std::size_t side, double square) const;
+  // For a node with such a number on either side: the other input and the number.
   [[nodiscard]] std::optional<std::pair<ValueId, double>> with_scalar(const Node& node) const;
   [[nodiscard]] const Value& value(ValueId id) const { return graph_.value(id); }
   [[nodiscard]] bool same_shape(ValueId a, ValueId b) const {
@@ -42,6 +44,7 @@ class Matcher {
 
  private:
   void collect(ValueId id, std::optional<ValueId> stop, Product& product) const;
+  [[nodiscard]] bool keeps_type(const Node& node, std::size_t constant_side) const;
 
   const Graph& graph_;
   std::vector<const Node*> maker_;
@@ -52,7 +55,8 @@ struct Replacement {
   std::shared_ptr<const Op> op;
   std::vector<ValueId> inputs;
 };
-// The graph with every node replaced for which there is something; names stay.
+// The graph with every node replaced for which there is something; names stay. What has another
+// type or shape than the node's output replaces nothing (rewrite_nodes).
 [[nodiscard]] Graph replace_nodes(
     const Graph& graph,
     const std::function<std::optional<Replacement>(const Matcher&, const Node&)>& find);

@@ -45,7 +45,7 @@ inline std::optional<Index> trailing_mean_axis(const Matcher& match, const Node&
 // The square's base, for Pow(y, 2) and Mul(y, y).
 inline std::optional<ValueId> squared(const Matcher& match, ValueId id) {
   if (const Node* pow = match.made_by(id, "Pow");
-      pow != nullptr && match.scalar(pow->inputs[1]) == 2.0) {
+      pow != nullptr && match.scalar_at(*pow, 1) == 2.0) {
     return pow->inputs[0];
   }
   if (const Node* mul = match.made_by(id, "Mul");

@@ -63,7 +63,7 @@ TEST_F(MergeAffine, DenseChainsBecomeOneLayer) {
   const Graph merged = merge(x);
   EXPECT_EQ(ops(merged), "Gemm ");
   // The weights were computed: they stand for every matrix within their rounding errors.
-  EXPECT_NE(merged.value(merged.nodes()[0].inputs[1]).enclosure, nullptr);
+  EXPECT_EQ(merged.value(merged.nodes()[0].inputs[1]).constant->exact(), nullptr);
 }
 
 TEST_F(MergeAffine, NonlinearNodesStayBetween) {

@@ -28,8 +28,9 @@ struct Scaled {
 };
 Scaled scaled(const Matcher& match, ValueId id) {
   if (const Node* div = match.made_by(id, "Div")) {
-    if (const auto number = match.scalar(div->inputs[1])) return {div->inputs[0], 1, *number};
-    if (match.is_root_of(div->inputs[1], 2)) return {div->inputs[0], 1, std::numbers::sqrt2, true};
+    if (const auto number = match.scalar_at(*div, 1); number && *number != 0)
+      return {div->inputs[0], 1, *number};
+    if (match.root_at(*div, 1, 2)) return {div->inputs[0], 1, std::numbers::sqrt2, true};
   }
   if (const Node* mul = match.made_by(id, "Mul")) {
     if (const auto pair = match.with_scalar(*mul)) return {pair->first, pair->second, 1};
@@ -55,9 +56,11 @@ std::optional<double> outer_factor(const Matcher& match, ValueId whole, ValueId 
   const double up = product.multiply.empty() ? 1 : product.multiply[0];
   const double down = product.divide.empty() ? 1 : product.divide[0];
   int exponent = 0;
-  const bool exact = std::abs(std::frexp(down, &exponent)) == 0.5;  // a power of two
-  if (!exact) return std::nullopt;
-  return up / down;
+  const bool power_of_two = std::abs(std::frexp(down, &exponent)) == 0.5;
+  const double factor = up / down;
+  // Its product with a power of two has nothing to round, but the quotient may underflow.
+  if (!power_of_two || factor * down != up) return std::nullopt;
+  return factor;
 }
 
 // scale * (y + cubic * y^3) as (y, scale, cubic), y^3 as Pow(y, 3) or y * y * y.
@@ -75,7 +78,7 @@ std::optional<std::pair<ValueId, GeluTanh>> cubic_argument(const Matcher& match,
         rest.factors.size() == 3 &&
         std::all_of(rest.factors.begin(), rest.factors.end(), [&](ValueId f) { return f == y; });
     const Node* pow = rest.factors.size() == 1 ? match.made_by(rest.factors[0], "Pow") : nullptr;
-    const bool power = pow != nullptr && pow->inputs[0] == y && match.scalar(pow->inputs[1]) == 3.0;
+    const bool power = pow != nullptr && pow->inputs[0] == y && match.scalar_at(*pow, 1) == 3.0;
     if (cube || power) return std::pair{y, GeluTanh{0, outer->second, rest.multiply[0]}};
   }
   return std::nullopt;
@@ -138,7 +141,7 @@ std::optional<Replacement> find_gate(const Matcher& match, const Node& node) {
   for (const ValueId gate : match.product(whole).factors) {
     for (const auto as : {as_gelu, as_silu, as_hard_swish}) {
       const auto found = as(match, whole, gate);
-      if (found && match.same_shape(found->x, whole)) return Replacement{found->op, {found->x}};
+      if (found) return Replacement{found->op, {found->x}};
     }
   }
   return std::nullopt;

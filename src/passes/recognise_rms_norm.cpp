@@ -12,11 +12,10 @@ namespace {
 // x of mean(x^2) + eps.
 std::optional<Normalised> mean_square(const Matcher& match, ValueId id) {
   const auto mean = mean_with_epsilon(match, id);
-  if (!mean || !match.same_shape(id, mean->node->outputs[0])) return std::nullopt;
-  const ValueId square = mean->node->inputs[0];
-  const auto x = squared(match, square);
+  if (!mean) return std::nullopt;
+  const auto x = squared(match, mean->node->inputs[0]);
   const auto axis = trailing_mean_axis(match, *mean->node);
-  if (!x || !axis || !match.same_shape(*x, square)) return std::nullopt;
+  if (!x || !axis) return std::nullopt;
   return Normalised{*x, *axis, mean->epsilon};
 }
 
@@ -28,12 +27,11 @@ std::optional<Normalised> root(const Matcher& match, ValueId id, bool inverse) {
   }
   if (const Node* reciprocal = match.made_by(id, "Reciprocal"))
     return root(match, reciprocal->inputs[0], false);
-  if (const Node* div = match.made_by(id, "Div");
-      div != nullptr && match.scalar(div->inputs[0]) == 1)
-    return match.same_shape(id, div->inputs[1]) ? root(match, div->inputs[1], false) : std::nullopt;
+  if (const Node* div = match.made_by(id, "Div"); div != nullptr && match.scalar_at(*div, 0) == 1)
+    return root(match, div->inputs[1], false);
   if (const Node* pow = match.made_by(id, "Pow");
-      pow != nullptr && match.scalar(pow->inputs[1]) == -0.5)
-    return match.same_shape(id, pow->inputs[0]) ? mean_square(match, pow->inputs[0]) : std::nullopt;
+      pow != nullptr && match.scalar_at(*pow, 1) == -0.5)
+    return mean_square(match, pow->inputs[0]);
   return std::nullopt;
 }
 

@@ -7,9 +7,12 @@
 #include <limits>
 
 #include "lipscope/error.h"
+#include "ops/cast.h"
 #include "ops/softmax.h"
 #include "passes/add_node.h"
+#include "passes/integers_as_reals.h"
 #include "passes/merge_affine.h"
+#include "passes/token_ids.h"
 
 namespace lipscope {
 namespace {
@@ -53,39 +56,26 @@ ValueId last_value(const Graph& graph, const Selection& selection) {
   return unseen || selection.logits ? squash->inputs[0] : last;
 }
 
-// Values that a floating input reaches without becoming an integer on the way.
-std::vector<bool> moved_continuously(const Graph& graph) {
-  std::vector<bool> moved(graph.values().size());
-  const auto floating = [&](ValueId id) { return is_floating(graph.value(id).type.type); };
-  for (const ValueId id : graph.inputs()) moved[id.index] = floating(id);
-  for (const Node& node : graph.nodes()) {
-    const bool any = std::ranges::any_of(node.inputs, [&](ValueId id) { return moved[id.index]; });
-    for (const ValueId id : node.outputs) moved[id.index] = any && floating(id);
-  }
-  return moved;
-}
-
-// The node whose output the function starts from; null: the graph's inputs. A model that takes
-// token ids, as integers or as floating numbers that are cast to integers, starts at their
-// embedding.
+// The node whose output the function starts from; null: the graph's inputs.
 const Node* first_node(const Graph& graph, const Selection& selection) {
   if (!selection.from.empty()) return &find_node(graph, selection.from, "--from");
-  if (moved_continuously(graph)[graph.outputs()[0].index]) return nullptr;
-  for (const Node& node : graph.nodes()) {
-    if (node.op->name() == "Gather" && is_floating(graph.value(node.outputs[0]).type.type))
-      return &node;
-  }
-  return nullptr;
+  return embedding_of_ids(graph, last_value(graph, selection));
 }
 
-// Any value of the type: a constant that stands for every one.
-ValueId free_constant(GraphBuilder& builder, const Value& value) {
-  Tensor zero = Tensor::zeros(value.type.type, value.type.shape);
-  auto box = std::make_shared<Box>(Box{zero, zero});
-  std::ranges::fill(box->lower.doubles(), -std::numeric_limits<double>::infinity());
-  std::ranges::fill(box->upper.doubles(), std::numeric_limits<double>::infinity());
-  return builder.constant(value.name, std::make_shared<const Tensor>(std::move(zero)),
-                          std::move(box));
+// A value that may be any of its type: a constant in a box without ends, or integers that depend
+// on one and are therefore not known.
+ValueId free_value(GraphBuilder& builder, const Value& value) {
+  const bool real = is_floating(value.type.type);
+  const Tensor zero =
+      Tensor::zeros(real ? value.type.type : ElementType::kFloat64, value.type.shape);
+  Box box{zero, zero};
+  std::ranges::fill(box.lower.doubles(), -std::numeric_limits<double>::infinity());
+  std::ranges::fill(box.upper.doubles(), std::numeric_limits<double>::infinity());
+  const ValueId any =
+      builder.constant(value.name, std::make_shared<const Constant>(zero, std::move(box)));
+  if (real) return any;
+  const ValueId like = builder.constant("type", Tensor::zeros(value.type.type, {1}));
+  return add_node(builder, "CastLike", {any, like}, value.name, {}, 15, {value.name});
 }
 
 class Cut {
@@ -117,7 +107,10 @@ class Cut {
                       graph_.value(last).name));
     }
     const ValueId end = with_row(*map_[last.index]);
-    return {builder_.finish({end}), first_ != nullptr ? first_->name : ""};
+    Selected selected{builder_.finish({end}), first_ != nullptr ? first_->name : ""};
+    if (const std::string obstacle = integer_obstacle(selected.graph); !obstacle.empty())
+      throw Error(ErrorCode::kUnsupported, obstacle);
+    return selected;
   }
 
  private:
@@ -139,10 +132,8 @@ class Cut {
     }
     for (const ValueId id : graph_.inputs()) {
       const Value& value = graph_.value(id);
-      const bool moves =
-          selection_.wrt.empty() || value.name == selection_.wrt || !is_floating(value.type.type);
-      map_[id.index] =
-          moves ? builder_.input(value.name, value.type) : free_constant(builder_, value);
+      const bool moves = selection_.wrt.empty() || value.name == selection_.wrt;
+      map_[id.index] = moves ? builder_.input(value.name, value.type) : free_value(builder_, value);
     }
   }
 
@@ -177,12 +168,59 @@ class Cut {
   std::vector<std::optional<ValueId>> map_;
 };
 
+// Whether the function starts at an embedding that is looked up by other integers than those named.
+bool starts_at_ids(const Graph& graph, const Selection& selection,
+                   const std::vector<std::string>& names) {
+  const Node* first = selection.from.empty() ? first_node(graph, selection) : nullptr;
+  if (first == nullptr) return false;
+  std::vector<bool> ids(graph.values().size());
+  for (const ValueId id : graph.inputs())
+    ids[id.index] = std::ranges::find(names, graph.value(id).name) == names.end();
+  for (const Node& node : graph.nodes()) {
+    const bool any = std::ranges::any_of(node.inputs, [&](ValueId id) { return ids[id.index]; });
+    for (const ValueId id : node.outputs) ids[id.index] = any;
+  }
+  return ids[first->inputs[1].index];
+}
+
+RealInputs real_inputs(const Graph& graph, const Selection& selection) {
+  RealInputs real = integers_as_reals(graph);
+  if (real.names.empty() || !starts_at_ids(graph, selection, real.names)) return real;
+  return {graph, {}};
+}
+
+// Nodes of `part` that are casts of `whole` to a type that has not all the values.
+std::vector<std::string> narrowing_casts(const Graph& whole, const Graph& part) {
+  std::vector<std::string> names;
+  for (const Node& node : whole.nodes()) {
+    const auto types = as_cast_to_real(*node.op);
+    if (!types || !loses_values(*types)) continue;
+    const bool kept =
+        std::ranges::any_of(part.nodes(), [&](const Node& n) { return n.name == node.name; });
+    if (kept) names.push_back(node.name);
+  }
+  return names;
+}
+
 }  // namespace
 
 const Node* final_squash(const Graph& graph) { return squash_behind(graph, graph.outputs()[0]); }
 
+RealFunction real_function(const Graph& graph) {
+  RealInputs real = real_inputs(graph, {});
+  std::vector<std::string> casts = narrowing_casts(graph, real.graph);
+  return {std::move(real.graph), {std::move(real.names), std::move(casts)}};
+}
+
 Selected select(const Graph& graph, const Selection& selection) {
-  Selected selected = Cut(graph, selection).run();
+  const RealInputs real = real_inputs(graph, selection);
+  Selected selected = Cut(real.graph, selection).run();
+  for (const ValueId id : selected.graph.inputs()) {
+    const std::string& name = selected.graph.value(id).name;
+    if (std::ranges::find(real.names, name) != real.names.end())
+      selected.conventions.integers_as_reals.push_back(name);
+  }
+  selected.conventions.casts_as_identity = narrowing_casts(graph, selected.graph);
   selected.graph = merge_affine(selected.graph);
   return selected;
 }

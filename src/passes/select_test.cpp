@@ -6,7 +6,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <limits>
 
+#include "lipscope/bound.h"
 #include "lipscope/error.h"
 #include "lipscope/evaluate.h"
 #include "tests/support/graph_maker.h"
@@ -75,6 +78,43 @@ TEST(Select, LogitsLeaveOutTheSquash) {
   for (const char* squash : {"Softmax", "LogSoftmax"}) {
     const Graph graph = squashed(rng, {1, 4}, squash, 1);
     EXPECT_FALSE(has_op(select(graph, {.logits = true}).graph, squash));
+  }
+}
+
+// Rows of a table by ids, which `ids` makes of an input of the given type.
+Graph lookup(ElementType type, const std::function<ValueId(GraphMaker&, ValueId)>& ids) {
+  GraphMaker m;
+  const ValueId x = m.input({1, 3}, type);
+  const ValueId table = m.weights({3, 2}, {0, 1, 5, 2, 3, 3});
+  return m.finish(m.add("Gather", {table, ids(m, x)}, {{"axis", Index{0}}}));
+}
+
+TEST(Select, IdsThatAreInputsStartBehindTheirEmbedding) {
+  const Attributes integers{{"to", Index{7}}};
+  const Graph whole = lookup(ElementType::kInt64, [](GraphMaker&, ValueId x) { return x; });
+  EXPECT_FALSE(select(whole, {}).from.empty());
+  const Graph cast = lookup(ElementType::kFloat32, [&](GraphMaker& m, ValueId x) {
+    return m.add("Cast", {m.add("Transpose", {x})}, integers);
+  });
+  EXPECT_FALSE(select(cast, {}).from.empty());
+}
+
+TEST(Select, ACodebookStartsAtTheInput) {
+  const Attributes integers{{"to", Index{7}}};
+  const Graph nearest = lookup(ElementType::kFloat32, [](GraphMaker& m, ValueId x) {
+    return m.add("ArgMax", {x}, {{"axis", Index{1}}});
+  });
+  const Graph cells = lookup(ElementType::kFloat32, [&](GraphMaker& m, ValueId x) {
+    return m.add("Cast", {m.add("Floor", {x})}, integers);
+  });
+  const Graph scaled = lookup(ElementType::kFloat32, [&](GraphMaker& m, ValueId x) {
+    return m.add("Cast", {m.add("Add", {x, x})}, integers);
+  });
+  for (const Graph* graph : {&nearest, &cells, &scaled}) {  // indices beyond the table, too
+    EXPECT_EQ(select(*graph, {}).from, "");
+    const auto bracket =
+        find_bracket({.graph = graph, .norms = parse_norms("2"), .domain = {}}, {}, {}).bracket;
+    EXPECT_EQ(bracket.upper(Guarantee::kProved)->value, std::numeric_limits<double>::infinity());
   }
 }
 

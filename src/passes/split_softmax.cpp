@@ -20,8 +20,7 @@ struct SoftmaxEnd {
 
 Box box_of_input(const Graph& graph, ValueId id) {
   const Value& value = graph.value(id);
-  if (value.constant && is_floating(value.type.type)) return constant_box(value);
-  if (value.constant) return {*value.constant, *value.constant};
+  if (value.constant) return value.constant->box();
   Tensor zero = Tensor::zeros(ElementType::kFloat64, value.type.shape);
   Box box{zero, std::move(zero)};
   std::ranges::fill(box.lower.doubles(), -kInf);

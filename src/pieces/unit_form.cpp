@@ -12,13 +12,6 @@
 namespace lipscope {
 namespace {
 
-constexpr double kTiny = 1e-300;
-
-double slope_on(const Elementwise& phi, const Interval& x) {
-  const auto slope = phi.slopes(x);
-  return slope && slope->lo == slope->hi ? slope->lo : kNaN;
-}
-
 // phi(0) = 0, so that the slopes say all.
 bool crosses_zero(const Elementwise& phi) {
   const Tensor zero = Tensor::vector(std::vector<double>{0.0});
@@ -191,9 +184,10 @@ NodeForms::NodeForms(const SdpNode& node) : below_(node.below) {
   common_ = {0, 1, {0, 1}, nullptr, nullptr};
   if (node.origin == nullptr) return;  // relu(b - a) of a maximum
   const auto* phi = dynamic_cast<const Elementwise*>(node.origin->op.get());
-  const double low = slope_on(*phi, {-kInf, -kTiny}), high = slope_on(*phi, {kTiny, kInf});
-  const bool kinked = std::isfinite(low) && std::isfinite(high) && crosses_zero(*phi);
-  common_ = {kinked ? low : kNaN, kinked ? high : kNaN,
+  const auto beside = slopes_beside_zero(*phi);
+  const bool kinked =
+      beside && std::isfinite(beside->below) && std::isfinite(beside->above) && crosses_zero(*phi);
+  common_ = {kinked ? beside->below : kNaN, kinked ? beside->above : kNaN,
              phi->slopes({-kInf, kInf}).value_or(Interval{-kInf, kInf}), phi,
              kinked ? nullptr : linear_pieces(*phi)};
 }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <mutex>
@@ -39,11 +41,8 @@ struct Certifier::Parts {
   // How much a margin has to exceed what the proof needs, by rival.
   [[nodiscard]] std::vector<double> needed(std::span<const double> point, Index winner,
                                            double radius) const {
-    std::vector<double> least(at(classes));
-    if (!options.logit_error) return least;
-    const std::vector<double> error = options.logit_error(point, radius);
-    for (std::size_t j = 0; j < least.size(); ++j) least[j] = add_up(error[at(winner)], error[j]);
-    return least;
+    if (!options.margins_needed) return std::vector<double>(at(classes));
+    return options.margins_needed(point, radius, winner);
   }
   void decide(std::span<const double> point, std::span<const Interval> logits, Index label,
               Decision& decision) const;
@@ -56,6 +55,13 @@ Certifier::Certifier(const Graph& graph, CertifyOptions options)
   if (graph.outputs().empty() || !is_floating(out.type))
     throw Error(ErrorCode::kUnsupported, "the output is not a floating tensor");
   parts_->classes = element_count(out.shape);
+  const auto several = std::ranges::count_if(out.shape, [](Index n) { return n != 1; });
+  if (several > 1) {
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("the output has shape {}: a decision at every place, where one vector "
+                            "of classes is needed",
+                            to_string(out.shape)));
+  }
   parts_->inputs = input_size(graph);
   if (parts_->classes < 2) {
     throw Error(ErrorCode::kUnsupported,
@@ -105,10 +111,16 @@ void Certifier::Parts::decide(std::span<const double> point, std::span<const Int
     return radius;
   };
   decision.radius = radius_above(std::vector<double>(at(classes)));
-  if (options.logit_error && decision.radius > 0) {
-    // Errors on the larger ball are errors on the smaller one.
-    decision.radius =
-        std::min(decision.radius, radius_above(needed(point, winner, decision.radius)));
+  if (options.margins_needed && decision.radius > 0) {
+    // Errors on a larger ball are errors on a smaller one; on one that is too large all is lost.
+    double largest = 1;
+    for (const double x : point) largest = std::max(largest, std::fabs(x));
+    double ball = decision.radius;
+    decision.radius = 0;
+    for (int attempt = 0; attempt < 3 && decision.radius == 0; ++attempt) {
+      decision.radius = std::min(ball, radius_above(needed(point, winner, ball)));
+      ball = std::min(ball, 64 * largest) / 16;
+    }
   }
   if (decision.radius > 0) decision.method = "global-constants";
 }

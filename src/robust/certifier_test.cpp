@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -369,8 +370,10 @@ TEST(BallRanges, HoldEveryValueOnTheBallAndAreNarrower) {
 
 TEST(Certifier, ErrorsOfAnotherArithmeticShrinkRadii) {
   const Graph graph = linear_classifier(1, {1, -1});
-  const auto error = [](std::span<const double>, double) { return std::vector<double>(2, 0.25); };
-  Certifier certifier(graph, {.norm = Norm(2), .logit_error = error});
+  const auto needed = [](std::span<const double>, double, Index) {
+    return std::vector<double>(2, 0.5);
+  };
+  Certifier certifier(graph, {.norm = Norm(2), .margins_needed = needed});
   Decision found = decide_one(certifier, {1.0}, 0);
   EXPECT_NEAR(found.radius, 0.75, 1e-9);
   certifier.improve(std::vector{1.0}, found, kNever);

@@ -103,7 +103,7 @@ class GradientMargins {
   [[nodiscard]] std::vector<double> linear_margins(const Domain& domain, ValueBoxes& boxes,
                                                    const std::vector<double>& needed,
                                                    const std::function<bool()>& stop) const {
-    constexpr int kSteps = 20;
+    constexpr int kAscentSteps = 20;
     std::vector<double> least(at(classes_), -kInf);
     if (parts_.nodes == nullptr || !parts_.nodes->usable()) return least;
     LinearBounds bounds(graph_, *parts_.nodes, domain, {.stop = stop});
@@ -117,7 +117,7 @@ class GradientMargins {
       rows.insert(rows.end(), row.begin(), row.end());
       enough.push_back(needed[j]);
     }
-    const std::vector<double> found = bounds.raised(logits_, rows, enough, kSteps);
+    const std::vector<double> found = bounds.raised(logits_, rows, enough, kAscentSteps);
     for (std::size_t j = 0, r = 0; j < at(classes_); ++j) {
       if (j != at(question_.winner)) least[j] = found[r++];
     }

@@ -10,36 +10,39 @@
 #include "lipscope/graph.h"
 #include "lipscope/norm.h"
 #include "lipscope/robustness.h"
-#include "robust/number_format.h"
+#include "machine/step.h"
 
 namespace lipscope {
 
 class InferenceError {
  public:
-  // Borrows the graph. `last` is the value of interest; sums are kept in a format of their own, at
-  // least as precise, until their result is rounded. Throws kUnsupported, with the node, for an
-  // operator whose rounding is not known here, and for formats other than float32, float16 and
+  // Borrows the graph. `last` is the value of interest. Throws kUnsupported, with the node, for an
+  // operator that does not tell how it is computed, and for formats other than float32, float16 and
   // bfloat16.
   InferenceError(const Graph& graph, ValueId last, const InferenceFormat& format);
   ~InferenceError();
 
-  // By entry, for every input of the ball; infinity where an overflow cannot be excluded.
-  [[nodiscard]] std::vector<double> at(std::span<const double> center, double radius,
-                                       const Norm& norm) const;
+  // The entries of the value for every input of the ball; errors are infinity where an overflow or
+  // an invalid operation cannot be excluded.
+  [[nodiscard]] std::vector<Computed> at(std::span<const double> center, double radius,
+                                         const Norm& norm) const;
+  [[nodiscard]] const Machine& machine() const noexcept { return machine_; }
 
  private:
-  struct Step;
-  struct Run;
-  void add_step(const Node& node);
-  // How far a coefficient can be off as computed; a piece of one is not rounded by itself.
-  [[nodiscard]] double drift(const Step& step, double lower, double upper, bool piece) const;
-  [[nodiscard]] double function_error(const Step& step, std::size_t i, Run& run) const;
-  [[nodiscard]] double sum_error(const Step& step, std::size_t i, Run& run) const;
+  struct Step {
+    const Node* node;
+    std::size_t output;
+    std::unique_ptr<const MachineStep> made;
+  };
+  [[nodiscard]] std::vector<Box> ball_boxes(std::span<const double> center, double radius,
+                                            const Norm& norm) const;
+  void add_step(const Node& node, std::size_t output);
 
   const Graph& graph_;
   ValueId last_;
-  NumberFormat format_, sums_;
-  std::vector<std::unique_ptr<Step>> steps_;
+  Machine machine_;
+  std::vector<Step> steps_;
+  std::vector<std::vector<double>> constants_;  // errors by value; empty for those that vary
 };
 
 }  // namespace lipscope

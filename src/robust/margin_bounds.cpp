@@ -35,9 +35,9 @@ MarginBounds::MarginBounds(const LayeredNet& net, const Ball& ball, Index winner
 }
 
 void MarginBounds::sharpen() {
-  constexpr int kSteps = 8, kFewSteps = 2;
+  constexpr int kManySteps = 8, kFewSteps = 2;
   constexpr double kMuchWork = 2e9;  // multiplications of a step
-  const int steps = sharpening_cost(net_, bounds_) > kMuchWork ? kFewSteps : kSteps;
+  const int steps = sharpening_cost(net_, bounds_) > kMuchWork ? kFewSteps : kManySteps;
   sharpen_ranges(net_, domain_, steps, stop_, bounds_, nullptr);
 }
 

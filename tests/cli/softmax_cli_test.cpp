@@ -90,6 +90,19 @@ TEST_F(Cli, AnInterruptKeepsTheRowsOfSoftmax) {
   EXPECT_GT(document["empirical"][0]["directed_max"], 0);
 }
 
+// Whatever the signs of scale and lambda.
+TEST_F(Cli, SoftmaxMasksStayMasked) {
+  const std::string masked = file("masked.csv", "1,-inf,2\n"), plain = file("plain.csv", "1,2\n");
+  for (const std::string flags : {" --lambda -1", " --scale -1", " --scale -2 --lambda -0.5"}) {
+    const Json with = Json::parse(run("softmax --json " + masked + flags).out)["local"][0];
+    const Json without = Json::parse(run("softmax --json " + plain + flags).out)["local"][0];
+    EXPECT_EQ(with["norms"], without["norms"]) << flags;
+    EXPECT_EQ(with["probabilities"][0], without["probabilities"][0]);
+    EXPECT_EQ(with["probabilities"][1], 0);
+    EXPECT_EQ(with["probabilities"][2], without["probabilities"][1]);
+  }
+}
+
 TEST_F(Cli, SoftmaxRefusesBadInput) {
   const std::string good = file("good.csv", "1,2\n3,4\n");
   expect_failure("softmax " + file("nan.csv", "1,2\n3,nan\n"), 3, "row 1, column 1");

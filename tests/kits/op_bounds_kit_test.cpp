@@ -59,8 +59,7 @@ class OneNode {
     for (std::size_t k = 0; k < node().inputs.size(); ++k) {
       const Index from = source(k);
       const Value& value = built_->graph.value(node().inputs[k]);
-      result.push_back(from < 0 ? Box{*value.constant, *value.constant}
-                                : of_graph[static_cast<std::size_t>(from)]);
+      result.push_back(from < 0 ? value.constant->box() : of_graph[static_cast<std::size_t>(from)]);
     }
     return result;
   }

@@ -33,7 +33,7 @@ inline Built build(const OpKind& kind, const OpCase& op_case) {
       ids.push_back(builder.input(name, type));
       built.inputs.push_back(input.value);
     }
-    infos.push_back(NodeInput{type, input.constant ? &input.value : nullptr});
+    infos.push_back(NodeInput::like(input.value, input.constant));
   }
   const OnnxNode node(std::string(kind.name), op_case.opset, op_case.attributes, infos,
                       std::vector<bool>(static_cast<std::size_t>(op_case.outputs), true));

@@ -186,7 +186,7 @@ TEST_P(OpKit, MatrixIsTheDerivative) {
       const auto found = std::ranges::find(inputs, id);
       source.push_back(found == inputs.end() ? -1 : found - inputs.begin());
       const Tensor& value = source.back() < 0
-                                ? *built.graph.value(id).constant
+                                ? *built.graph.value(id).constant->exact()
                                 : built.inputs[static_cast<std::size_t>(source.back())];
       boxes.push_back({value, value});
     }

@@ -48,7 +48,7 @@ std::vector<Box> boxes_of_node(const Built& built, const std::vector<Box>& of_gr
     const auto found = std::find(inputs.begin(), inputs.end(), id);
     const Value& value = built.graph.value(id);
     result.push_back(found == inputs.end()
-                         ? Box{*value.constant, *value.constant}
+                         ? value.constant->box()
                          : of_graph[static_cast<std::size_t>(found - inputs.begin())]);
   }
   return result;

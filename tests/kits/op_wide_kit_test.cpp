@@ -38,7 +38,8 @@ TEST_P(OpWideKit, HoldsValueAndDerivative) {
       const auto found = std::ranges::find(inputs, node.inputs[k]);
       const bool moves = found != inputs.end();
       const auto i = static_cast<std::size_t>(found - inputs.begin());
-      const Tensor& x = moves ? built.inputs[i] : *built.graph.value(node.inputs[k]).constant;
+      const Tensor& x =
+          moves ? built.inputs[i] : *built.graph.value(node.inputs[k]).constant->exact();
       // Integers that are inputs of the graph are none here.
       real = real && (is_floating(x.type()) || !moves);
       for (Index e = 0; e < x.size(); ++e) given[k].value.emplace_back(x.at(e));
@@ -76,7 +77,7 @@ TEST_P(OpWideKit, HoldsValueAndDerivative) {
 }
 
 INSTANTIATE_TEST_SUITE_P(AllOperators, OpWideKit, testing::ValuesIn(kits::all_kinds()),
-                         [](const auto& info) { return std::string(info.param->name); });
+                         [](const auto& kind) { return std::string(kind.param->name); });
 
 // Those without which no transformer passes.
 TEST(OpWideKit, NobodyHasForgottenTheirs) {

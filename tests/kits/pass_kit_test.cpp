@@ -193,8 +193,7 @@ Graph raw_graph(const ModelWriter& writer) {
     }
     std::vector<std::optional<NodeInput>> infos;
     for (const auto& name : node.input()) {
-      infos.push_back(
-          NodeInput{builder.value(ids.at(name)).type, builder.value(ids.at(name)).constant.get()});
+      infos.push_back(NodeInput::of(builder.value(ids.at(name))));
     }
     const Imported made =
         find_op_kind(node.op_type())->import(OnnxNode(node.op_type(), 13, attributes, infos));

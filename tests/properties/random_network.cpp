@@ -19,8 +19,7 @@ constexpr int kOpset = 21;
 std::shared_ptr<const Op> made(const OpKind& kind, const OpCase& example) {
   std::vector<std::optional<NodeInput>> inputs;
   for (const OpCase::Input& input : example.inputs) {
-    inputs.push_back(NodeInput{{input.value.type(), input.value.shape()},
-                               input.constant ? &input.value : nullptr});
+    inputs.push_back(NodeInput::like(input.value, input.constant));
   }
   const OnnxNode node(std::string(kind.name), kOpset, example.attributes, inputs,
                       std::vector<bool>(static_cast<std::size_t>(example.outputs), true));

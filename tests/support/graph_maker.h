@@ -37,12 +37,12 @@ class GraphMaker {
   std::vector<ValueId> add_many(const std::string& op, ValueId input, std::size_t outputs,
                                 Attributes attributes = {}) {
     const Value& value = builder_.value(input);
-    const Imported made = find_op_kind(op)->import(
-        OnnxNode(op, 13, std::move(attributes), {NodeInput{value.type, value.constant.get()}},
-                 std::vector<bool>(outputs, true)));
+    const Imported made = find_op_kind(op)->import(OnnxNode(
+        op, 13, std::move(attributes), {NodeInput::of(value)}, std::vector<bool>(outputs, true)));
     return builder_.add(made.op, {input}, op + std::to_string(++count_), {});
   }
   const Shape& shape(ValueId id) const { return builder_.value(id).type.shape; }
+  const std::string& name(ValueId id) const { return builder_.value(id).name; }
   Graph finish(ValueId output) { return builder_.finish({output}); }
 
  private:

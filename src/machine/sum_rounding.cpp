@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "robust/sum_rounding.h"
+#include "machine/sum_rounding.h"
 
 #include <algorithm>
 #include <cmath>
@@ -22,9 +22,15 @@ double growth(std::size_t n, double unit) {
 
 }  // namespace
 
+void SumTerms::clear() {
+  sizes.clear();
+  plus = minus = flushed = 0;
+}
+
 double sum_rounding(const SumTerms& terms, double unit) {
-  if (terms.sizes.size() < 2) return 0;
-  const double most = std::max(terms.plus, terms.minus);  // of a partial sum without rounding
+  if (terms.sizes.size() < 2) return terms.flushed;
+  // Of a partial sum without rounding.
+  const double most = add_up(std::max(terms.plus, terms.minus), terms.flushed);
   // Adding a small term moves a sum by at most that term; large ones cost a rounding each.
   const double threshold = unit * most;
   double all = 0, small = 0;
@@ -37,14 +43,14 @@ double sum_rounding(const SumTerms& terms, double unit) {
       small += size;
     }
   }
-  all = mul_up(all, kSumSlack);
-  small = mul_up(small, kSumSlack);
+  all = add_up(mul_up(all, kSumSlack), terms.flushed);
+  small = add_up(mul_up(small, kSumSlack), terms.flushed);
   const double plain = mul_up(growth(terms.sizes.size() - 1, unit), all);
   const double share = mul_up(static_cast<double>(large), unit);
-  if (!(share < 1)) return plain;
+  if (!(share < 1)) return add_up(plain, terms.flushed);
   const double few = growth(terms.sizes.size() - large, unit);
   const double lost = add_up(mul_up(share, most), mul_up(small, add_up(1, mul_up(2, few))));
-  return std::min(plain, div_up(lost, sub_down(1, share)));
+  return add_up(std::min(plain, div_up(lost, sub_down(1, share))), terms.flushed);
 }
 
 }  // namespace lipscope

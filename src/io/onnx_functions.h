@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions that a file defines itself.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "io/onnx_proto.h"
+
+namespace lipscope {
+
+// A node that calls no function of the file, under the opset it was written for.
+struct PlainNode {
+  onnx::NodeProto proto;
+  int opset = 1;
+  std::string refused;  // a call that cannot be followed, and why; empty otherwise
+};
+
+// The opset of the default domain; kBadFile where the list names two.
+[[nodiscard]] int default_opset(
+    const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>& imports);
+
+// The nodes of the model's graph with every call replaced by the body of the function. Values and
+// nodes of a body are named after the call. Takes the nodes out of the model.
+[[nodiscard]] std::vector<PlainNode> take_nodes(onnx::ModelProto& model);
+
+// A name for messages: the node's own, or what it is and makes.
+[[nodiscard]] std::string node_label(const onnx::NodeProto& node);
+
+}  // namespace lipscope
