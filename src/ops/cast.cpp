@@ -173,7 +173,7 @@ class Cast final : public Op, public MachineMap, public ExactMap {
 
 // Of a constant, to a floating type: the nearest number the type has, ties to even, infinite where
 // that lies beyond the largest.
-class RoundedCast final : public Op {
+class RoundedCast final : public Op, public ExactMap {
  public:
   explicit RoundedCast(ElementType to) : to_(to) {}
   std::string_view name() const override { return "Cast"; }
@@ -208,6 +208,23 @@ class RoundedCast final : public Op {
     }
     return std::vector<Box>{{std::move(low), std::move(high)}};
   }
+  bool push_exact(std::span<const ExactTensor* const> in,
+                  std::span<ExactTensor> out) const override {
+    for (const RationalInterval& x : *in[0]) {
+      if (!x.known()) {
+        out[0].push_back(x);
+        continue;
+      }
+      Interval ends{nearest(to_, x.lower()).lo, nearest(to_, x.upper()).hi};
+      if (has_ways()) {
+        const ElementType first = ElementType::kFloat32;
+        ends = hull(ends, {round_to(to_, nearest(first, x.lower()).lo),
+                           round_to(to_, nearest(first, x.upper()).hi)});
+      }
+      out[0].emplace_back(ends);
+    }
+    return true;
+  }
 
  private:
   double rounded(ElementType, double x) const { return round_to(to_, x); }
@@ -215,6 +232,16 @@ class RoundedCast final : public Op {
     if (to_ != ElementType::kFloat32) return round_to(to_, integer_to_double(type, x));
     return static_cast<double>(type == ElementType::kUInt64 ? static_cast<float>(bits_of(x))
                                                             : static_cast<float>(x));
+  }
+
+  // Of a number between two doubles: what the nearer of two neighbours in the type is.
+  static Interval nearest(ElementType type, const Rational& x) {
+    const Interval around = x.hull();
+    const double low = round_to(type, around.lo), high = round_to(type, around.hi);
+    if (low == high || std::isinf(low) || std::isinf(high)) return {low, high};
+    const Rational twice = x + x, sum = Rational(low) + Rational(high);
+    if (twice == sum) return {low, high};
+    return twice < sum ? point(low) : point(high);
   }
 
   // Programs reach 16 bits from more digits at once or by way of float32; the file leaves it open.
@@ -237,8 +264,10 @@ class RoundedCast final : public Op {
 };
 
 Imported cast_to(const OnnxNode& node, ElementType to) {
-  if (node.is_constant(0) && is_floating(to)) return std::make_shared<RoundedCast>(to);
-  return std::make_shared<Cast>(node.input(0).type, to);
+  const CastTypes types{node.input(0).type, to};
+  if (node.is_constant(0) && is_floating(to) && loses_values(types))
+    return std::make_shared<RoundedCast>(to);
+  return std::make_shared<Cast>(types.from, types.to);
 }
 
 Imported import_cast(const OnnxNode& node) {

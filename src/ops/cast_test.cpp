@@ -42,8 +42,12 @@ TEST(CastOfAConstant, RoundsToNearestEven) {
 }
 
 TEST(CastOfAConstant, OverflowsToInfinity) {
-  EXPECT_EQ(folded_cast(number(ElementType::kFloat64, 1e39), kCastFloat).constant->approximate().at(0), kInf);
-  EXPECT_EQ(folded_cast(number(ElementType::kFloat32, -65520), kCastHalf).constant->approximate().at(0), -kInf);
+  EXPECT_EQ(
+      folded_cast(number(ElementType::kFloat64, 1e39), kCastFloat).constant->approximate().at(0),
+      kInf);
+  EXPECT_EQ(
+      folded_cast(number(ElementType::kFloat32, -65520), kCastHalf).constant->approximate().at(0),
+      -kInf);
   expect_exactly(folded_cast(number(ElementType::kFloat32, 65519), kCastHalf), 65504);
 }
 

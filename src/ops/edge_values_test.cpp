@@ -28,7 +28,7 @@ Graph graph_of(const Given& given) {
     const ValueType type{tensor.type(), tensor.shape()};
     const std::string name = "x" + std::to_string(ids.size());
     ids.push_back(constant ? builder.constant(name, tensor) : builder.input(name, type));
-    infos.push_back(NodeInput{type, constant ? &tensor : nullptr});
+    infos.push_back(NodeInput::like(tensor, constant));
   };
   for (const Tensor& tensor : given.variables) add(tensor, false);
   for (const Tensor& tensor : given.constants) add(tensor, true);

@@ -20,10 +20,6 @@ bool ResizeRule::is_known() const {
 
 void AxisRows::add_term(Index source, const Interval& weight) {
   if (weight == point(0)) return;
-  if (static_cast<Index>(sources.size()) > begin.back() && sources.back() == source) {
-    weights.back() = weights.back() + weight;
-    return;
-  }
   sources.push_back(source);
   weights.push_back(weight);
 }
@@ -136,6 +132,17 @@ Rational coordinate(const ResizeRule& rule, Index i, Index in, Index out, const 
   return centred();
 }
 
+// The standard and its reference programs differ in where the one entry of an axis is read.
+void require_agreement(const ResizeRule& rule, const Rational& length) {
+  const bool cubic = rule.kernel == ResizeKernel::kCubic;
+  const bool differ =
+      (rule.coordinates == "pytorch_half_pixel" && length <= 1 && (cubic || length < 1)) ||
+      (rule.coordinates == "tf_crop_and_resize" && length < 1);
+  if (differ)
+    throw Error(ErrorCode::kUnsupported,
+                "operator Resize: down to one entry in mode " + rule.coordinates);
+}
+
 Index nearest(const ResizeRule& rule, const Rational& x, const Rational& scale) {
   const Index low = axis_position(x.floor());
   if (rule.nearest == "floor") return low;
@@ -146,14 +153,12 @@ Index nearest(const ResizeRule& rule, const Rational& x, const Rational& scale) 
   return ratio > half ? low + 1 : low;
 }
 
-Interval kernel(const ResizeRule& rule, const Rational& distance) {
-  const Rational exact = abs(distance);
-  if (rule.kernel == ResizeKernel::kLinear)
-    return exact < 1 ? (Rational(1) - exact).hull() : point(0);
-  const Interval d = exact.hull(), a = point(rule.cubic_a);
-  if (exact <= 1) return ((a + 2) * d - (a + 3)) * sqr(d) + 1;
-  if (exact < 2) return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
-  return point(0);
+Rational kernel(const ResizeRule& rule, const Rational& distance) {
+  const Rational d = abs(distance), a(rule.cubic_a);
+  if (rule.kernel == ResizeKernel::kLinear) return d < 1 ? Rational(1) - d : Rational();
+  if (d <= 1) return ((a + 2) * d - (a + 3)) * d * d + 1;
+  if (d < 2) return a * (((d - 5) * d + 8) * d - 4);
+  return {};
 }
 
 // One row of weights around x; positions outside the axis count for its ends or not at all.
@@ -163,20 +168,26 @@ void add_weights(const ResizeRule& rule, const Rational& x, Index in, const Rati
   const Rational reach = Rational(rule.kernel == ResizeKernel::kLinear ? 1 : 2) / shrink;
   const Index first = axis_position((x - reach).floor()) + 1;
   const Index last = axis_position(ceil(x + reach)) - 1;
-  std::vector<std::pair<Index, Interval>> terms;
-  Interval total = point(0);
+  std::vector<std::pair<Index, Rational>> terms;
+  Rational total;
   for (Index j = first; j <= last; ++j) {
     const bool is_inside = j >= 0 && j < in;
     if (!is_inside && rule.exclude_outside) continue;
-    terms.emplace_back(std::clamp<Index>(j, 0, in - 1), kernel(rule, shrink * (x - j)));
-    total = total + terms.back().second;
+    const Rational weight = kernel(rule, shrink * (x - j));
+    const Index source = std::clamp<Index>(j, 0, in - 1);
+    total = total + weight;
+    if (terms.empty() || terms.back().first != source) {
+      terms.emplace_back(source, weight);
+    } else {
+      terms.back().second = terms.back().second + weight;
+    }
   }
   const bool normalised = rule.antialias || rule.exclude_outside;
-  if (normalised && contains(total, 0)) {
-    throw Error(ErrorCode::kUnsupported, "operator Resize: weights that may add up to 0");
+  if (normalised && total.sign() == 0) {
+    throw Error(ErrorCode::kUnsupported, "operator Resize: weights that add up to 0");
   }
   for (const auto& [source, weight] : terms) {
-    rows.add_term(source, normalised ? weight / total : weight);
+    rows.add_term(source, (normalised ? weight / total : weight).hull());
   }
 }
 
@@ -184,6 +195,7 @@ void add_weights(const ResizeRule& rule, const Rational& x, Index in, const Rati
 
 AxisRows resize_axis(const ResizeRule& rule, Index in, Index out, const Rational& scale,
                      double begin, double end) {
+  if (in > 1 && out > 0) require_agreement(rule, scale * in);
   AxisRows rows;
   for (Index i = 0; i < out; ++i) {
     const Rational x = coordinate(rule, i, in, out, scale, begin, end);

@@ -36,7 +36,7 @@ struct AxisRows {
   std::vector<bool> outside;
 
   [[nodiscard]] std::size_t size() const noexcept { return outside.size(); }
-  // Sources of a row come in increasing order; equal ones are added up.
+  // Sources of a row come in increasing order, each once.
   void add_term(Index source, const Interval& weight);
   void end_row(bool is_outside = false);
 
@@ -52,8 +52,7 @@ struct AxisRows {
 
 // Which positions and whether they lie outside is decided in fractions, from the scale as the file
 // has it; weights that are no doubles are enclosed. `begin` and `end`: the region of
-// tf_crop_and_resize. Throws kUnsupported for numbers too long for fractions and for a row whose
-// weights may add up to 0.
+// tf_crop_and_resize. Throws kUnsupported for a row whose weights add up to 0.
 [[nodiscard]] AxisRows resize_axis(const ResizeRule& rule, Index in, Index out,
                                    const Rational& scale, double begin, double end);
 

@@ -22,12 +22,12 @@ Tensor few_reals(std::vector<double> entries) {
 
 // A Resize of one axis of `length` entries by its scale.
 Imported resized(Index length, double scale, Attributes attributes, int opset = 19) {
-  const Tensor roi = few_reals({}), scales = few_reals({scale});
+  const Tensor x(ElementType::kFloat32, {length},
+                 std::vector<double>(static_cast<std::size_t>(length)));
   return find_op_kind("Resize")->import(
       OnnxNode("Resize", opset, std::move(attributes),
-               {NodeInput{{ElementType::kFloat32, {length}}, nullptr},
-                NodeInput{{ElementType::kFloat32, {0}}, &roi},
-                NodeInput{{ElementType::kFloat32, {1}}, &scales}}));
+               {NodeInput::like(x, false), NodeInput::like(few_reals({}), true),
+                NodeInput::like(few_reals({scale}), true)}));
 }
 double resize_gain(const Imported& op, Index length, std::string_view norms) {
   const auto n = static_cast<std::size_t>(length);

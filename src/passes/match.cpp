@@ -39,7 +39,8 @@ bool Matcher::keeps_type(const Node& node, std::size_t constant_side) const {
 }
 
 std::optional<double> Matcher::scalar_at(const Node& node, std::size_t side) const {
-  return keeps_type(node, side) ? exact_scalar(value(node.inputs[side]).constant.get()) : std::nullopt;
+  return keeps_type(node, side) ? exact_scalar(value(node.inputs[side]).constant.get())
+                                : std::nullopt;
 }
 
 bool Matcher::root_at(const Node& node, std::size_t side, double square) const {

@@ -31,7 +31,9 @@ class InferenceCli : public Cli {
   }
   // One sample of class 1.
   std::string sample(double first, double second) const {
-    return " --data " + array("x.npy", Tensor(ElementType::kFloat64, {1, 2}, {first, second})) +
+    return " --data " +
+           array("x.npy",
+                 Tensor(ElementType::kFloat64, {1, 2}, std::vector<double>{first, second})) +
            " --labels " + array("y.npy", Tensor::integers({1}, {1})) + " --norm inf --time 2";
   }
   Json answer(const std::string& model, const std::string& flags) const {
@@ -118,6 +120,7 @@ TEST_F(InferenceCli, TheAnswerSaysWhatItIsAbout) {
   EXPECT_EQ(flushed["subnormals"], "flushed");
   EXPECT_EQ(flushed["samples"][0]["radius"], 0);
   EXPECT_EQ(flushed["certified"][0]["accuracy"], 0);  // not even at the sample itself
+  EXPECT_EQ(flushed["classes"][1]["certified"][0], 0);
   EXPECT_EQ(flushed["clean_accuracy"], 1);
   EXPECT_NE(run("certify --help").out.find("--flush-to-zero"), std::string::npos);
   expect_failure("certify " + tiny + sample(0, 1) + " --flush-to-zero", 2, "--inference");

@@ -77,7 +77,7 @@ TEST_P(OpWideKit, HoldsValueAndDerivative) {
 }
 
 INSTANTIATE_TEST_SUITE_P(AllOperators, OpWideKit, testing::ValuesIn(kits::all_kinds()),
-                         [](const auto& info) { return std::string(info.param->name); });
+                         [](const auto& kind) { return std::string(kind.param->name); });
 
 // Those without which no transformer passes.
 TEST(OpWideKit, NobodyHasForgottenTheirs) {
