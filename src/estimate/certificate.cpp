@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lipscope/certificate.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
+#include "base/json_reader.h"
 #include "lipscope/bound.h"
 #include "lipscope/error.h"
 #include "proof/document.h"
@@ -21,7 +24,14 @@ std::string write_certificate(const Statement& statement, const Answer& answer) 
     certificate.lower = answer.witnessed;
     certificate.lower_proof = QuotientProof{*answer.witness};
   }
-  return to_text(certificate_to_json(certificate)) + "\n";
+  std::string text = to_text(certificate_to_json(certificate)) + "\n";
+  if (constexpr JsonLimits kLimits; text.size() > kLimits.bytes) {
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("the certificate would have {} bytes, {} can be checked; a larger "
+                            "--target-ratio or other --methods need less",
+                            text.size(), kLimits.bytes));
+  }
+  return text;
 }
 
 }  // namespace lipscope

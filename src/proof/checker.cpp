@@ -3,6 +3,7 @@
 // each of its proofs verified.
 #include <nlohmann/json.hpp>
 
+#include "base/printable.h"
 #include "lipscope/error.h"
 #include "proof/document.h"
 #include "proof/verify.h"
@@ -55,7 +56,7 @@ CheckResult check_document(const OnnxModel& model, const Json& document) {
     check_claims(model, certificate);
     result.valid = true;
   } catch (const Rejected& rejected) {
-    result.reason = rejected.reason;
+    result.reason = one_line(rejected.reason);
   }
   return result;
 }

@@ -35,6 +35,7 @@ Bound read_bound(const JsonValue& value) {
 }
 
 Norm read_norm(const JsonValue& value) {
+  if (value.text().find(':') != std::string::npos) value.refuse("expected one norm");
   try {
     return parse_norms(value.text()).in;
   } catch (const Error& error) {
@@ -62,12 +63,13 @@ Domain read_domain(const JsonValue& value) {
 void read_output(const JsonValue& value, Selection& selection) {
   if (value.is_null()) return;
   value.object([&](JsonFields& fields) {
-    if (const auto index = fields.find("index")) {
-      selection.output = index->integer();
-      return;
+    const auto index = fields.find("index"), margin = fields.find("margin");
+    if (index.has_value() == margin.has_value()) value.refuse("expected an index or a margin");
+    if (index) selection.output = index->integer();
+    if (margin) {
+      const JsonValue pair = margin->of_size(2);
+      selection.margin = {pair[0].integer(), pair[1].integer()};
     }
-    const JsonValue pair = fields.at("margin").of_size(2);
-    selection.margin = {pair[0].integer(), pair[1].integer()};
   });
 }
 

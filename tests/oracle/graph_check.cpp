@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <fstream>
 
 #include "lipscope/certificate.h"
 #include "lipscope/error.h"
@@ -222,7 +224,8 @@ class GraphCheck {
     if (seed_ % kPlannedShare != 0) {
       budget.time = std::chrono::duration<double>(5);
       budget.methods = {"layer-product", "dag"};
-      if (pick(3) == 0) budget.methods.emplace_back("jacobian-ascent");
+      if (pick(12) == 0) budget.methods.emplace_back("jacobian-ascent");
+      if (pick(6) == 0) budget.methods.emplace_back("pattern-ascent");
       if (pick(3) == 0) budget.methods.emplace_back("graph-jacobian");
       if (pick(4) == 0) budget.methods.emplace_back("fast-lip");
     }
@@ -359,6 +362,9 @@ class GraphCheck {
                                                               .norms = query.norms,
                                                               .domain = query.domain},
                                                              answer);
+    if (const char* file = std::getenv("LIPSCOPE_DUMP")) {
+      std::ofstream(std::string(file) + ".json") << document;
+    }
     const lipscope::CheckResult result = lipscope::check_certificate(*onnx_, document);
     if (result.valid) {
       ++tally_.certificates;

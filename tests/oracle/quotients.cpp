@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "tests/oracle/functions.h"
 
@@ -171,12 +172,18 @@ Point strongest_direction(const std::vector<Point>& columns, double p, double q)
       d = dual(back, dual_p);
     }
   };
-  for (std::size_t i = 0; i < n; ++i) {
+  std::vector<std::size_t> order(n);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t i, std::size_t j) {
+    return norm(columns[i], q) > norm(columns[j], q);
+  });
+  constexpr std::size_t kStarts = 5;
+  for (std::size_t k = 0; k < std::min(n, kStarts); ++k) {
     Point unit(n, 0);
-    unit[i] = 1;
+    unit[order[k]] = 1;
     climb(unit);
   }
-  for (std::size_t k = 0; k < std::min<std::size_t>(m, 6); ++k) {
+  for (std::size_t k = 0; k < std::min(m, kStarts); ++k) {
     Point row(n, 0);
     for (std::size_t i = 0; i < n; ++i) row[i] = columns[i][k];
     climb(dual(row, dual_p));
