@@ -147,7 +147,7 @@ std::vector<Array> conv(const Node& node) {
   const Array &x = node.in(0), &w = node.in(1);
   const Windows windows(node, x.dims, Dims(w.dims.begin() + 2, w.dims.end()), false);
   const Index group = node.integer("group", 1), channels = w.dim(1), out = w.dim(0);
-  if (channels * group != x.dim(1)) throw Undefined("channels");
+  if (channels * group != x.dim(1) || group < 1 || out < group) throw Undefined("channels");
   Dims dims{x.dim(0), out};
   dims.insert(dims.end(), windows.out.begin(), windows.out.end());
   Array y(x.type, dims);
@@ -204,7 +204,9 @@ std::vector<Array> conv_transpose(const Node& node) {
   const std::size_t n = in.size();
   const Dims step = node.integers("strides").value_or(Dims(n, 1));
   const Dims dilation = node.integers("dilations").value_or(Dims(n, 1));
-  const Index group = node.integer("group", 1), each = w.dim(1), channels = x.dim(1) / group;
+  const Index group = std::max<Index>(1, node.integer("group", 1)), each = w.dim(1);
+  const Index channels = x.dim(1) / group;
+  if (channels < 1) throw Undefined("channels");
   Dims out, begin;
   transposed_lengths(node, in, kernel, out, begin);
   Dims dims{x.dim(0), each * group};

@@ -199,6 +199,7 @@ std::vector<Array> split(const Node& node) {
 // Where a padded place lies on an axis of length n; -1: in the constant padding.
 Index pad_source(const std::string& mode, Index at, Index n) {
   if (at >= 0 && at < n) return at;
+  if (n == 0 && mode != "constant") throw Undefined("padding of an empty axis");
   if (mode == "edge") return at < 0 ? 0 : n - 1;
   if (mode == "wrap") return ((at % n) + n) % n;
   if (mode == "reflect") {

@@ -37,6 +37,7 @@ std::pair<Entries, Entries> standardise(Array& y, Index size, const Number& epsi
 std::vector<Array> batch_normalization(const Node& node) {
   Array y = node.in(0);
   if (node.integer("training_mode", 0) != 0) throw Missing("training");
+  if (y.size() == 0) return {y};
   const Number epsilon = node.real("epsilon", 1e-5F);
   const Index channels = y.rank() > 1 ? y.dim(1) : 1;
   const bool spatial = node.opset() >= 9 || node.integer("spatial", 1) != 0;
@@ -71,6 +72,7 @@ std::vector<Array> layer_normalization(const Node& node) {
 
 std::vector<Array> instance_normalization(const Node& node) {
   Array y = node.in(0);
+  if (y.size() == 0) return {y};
   const Index plane = y.size() / (y.dim(0) * y.dim(1));
   standardise(y, plane, node.real("epsilon", 1e-5F), true);
   for (Index i = 0; i < y.size(); ++i) {
@@ -82,6 +84,8 @@ std::vector<Array> instance_normalization(const Node& node) {
 std::vector<Array> group_normalization(const Node& node) {
   Array y = node.in(0);
   const Index groups = node.integer("num_groups", 1), channels = y.dim(1);
+  if (y.size() == 0) return {y};
+  if (groups < 1 || groups > channels) throw Undefined("groups");
   const Index plane = y.size() / (y.dim(0) * channels);
   standardise(y, plane * channels / groups, node.real("epsilon", 1e-5F), true);
   for (Index i = 0; i < y.size(); ++i) {

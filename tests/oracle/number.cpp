@@ -86,6 +86,7 @@ Number Number::unsigned_integer(std::uint64_t value) {
   return Number(mpq_class(static_cast<unsigned long>(value)));
 }
 Number Number::fraction(Index numerator, Index denominator) {
+  if (denominator == 0) throw Undefined("division by zero");
   mpq_class q(static_cast<long>(numerator), static_cast<long>(denominator));
   q.canonicalize();
   return Number(std::move(q));
