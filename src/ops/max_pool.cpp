@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/max_pool.h"
-
 #include <algorithm>
 #include <limits>
 
@@ -10,6 +8,7 @@
 #include "ops/kind.h"
 #include "ops/machine_map.h"
 #include "ops/max_relax.h"
+#include "ops/max_windows.h"
 #include "ops/taps.h"
 
 namespace lipscope {
@@ -18,7 +17,7 @@ namespace {
 // Where the optional second output counts from: row-major or column-major within a plane.
 enum class Indices { kNone, kRowMajor, kColumnMajor };
 
-class MaxPool final : public Op, public BoxProduct, public MachineMap {
+class MaxPool final : public Op, public BoxProduct, public MachineMap, public MaxWindows {
  public:
   MaxPool(std::string name, ValueType type, Index planes, Window window, Indices indices)
       : name_(std::move(name)),
@@ -151,7 +150,7 @@ class MaxPool final : public Op, public BoxProduct, public MachineMap {
     });
   }
 
-  [[nodiscard]] std::vector<std::vector<Index>> windows() const {
+  [[nodiscard]] std::vector<std::vector<Index>> windows() const override {
     std::vector<std::vector<Index>> all(static_cast<std::size_t>(planes_ * taps_.out_size));
     for (Index plane = 0; plane < planes_; ++plane) {
       for (const Tap& tap : taps_.taps) {
@@ -333,12 +332,6 @@ std::vector<OpCase> global_max_pool_cases(Rng& rng) {
 }
 
 }  // namespace
-
-std::optional<std::vector<std::vector<Index>>> max_windows(const Op& op) {
-  const auto* pool = dynamic_cast<const MaxPool*>(&op);
-  if (pool == nullptr) return std::nullopt;
-  return pool->windows();
-}
 
 std::vector<OpKind> op_max_pool() {
   return {{"MaxPool", import_max_pool, max_pool_cases},

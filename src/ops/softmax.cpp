@@ -6,7 +6,7 @@
 #include "ops/adjoint.h"
 #include "ops/box_product.h"
 #include "ops/rows.h"
-#include "ops/softmax.h"
+#include "ops/single_softmax.h"
 #include "ops/softmax_relax.h"
 #include "ops/unary.h"
 #include "ops/wide_map.h"
@@ -203,10 +203,17 @@ struct LogSoftmax {
 
 // Softmax or LogSoftmax: values by the kernel, everything else by rows.
 template <class F>
-class SoftmaxOp final : public Op, public BoxProduct, public GraphAdjoint, public WideMap {
+class SoftmaxOp final : public Op,
+                        public BoxProduct,
+                        public GraphAdjoint,
+                        public WideMap,
+                        public SoftmaxRows {
  public:
   explicit SoftmaxOp(RowSplit split) : rows_(F{}, split), split_(split) {}
-  [[nodiscard]] Index rows() const { return split_.rows(); }
+  std::optional<SingleSoftmax> of_one_row() const override {
+    if (split_.rows() != 1) return std::nullopt;
+    return std::is_same_v<F, Softmax> ? SingleSoftmax::kProbabilities : SingleSoftmax::kLogarithms;
+  }
 
   std::string_view name() const override { return F::kName; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override {
@@ -382,17 +389,6 @@ OpKind row_kind() {
 }
 
 }  // namespace
-
-std::optional<SingleSoftmax> single_softmax(const Op& op) {
-  if (const auto* found = dynamic_cast<const SoftmaxOp<Softmax>*>(&op); found && found->rows() == 1)
-    return SingleSoftmax::kProbabilities;
-  if (const auto* found = dynamic_cast<const SoftmaxOp<LogSoftmax>*>(&op);
-      found && found->rows() == 1)
-    return SingleSoftmax::kLogarithms;
-  return std::nullopt;
-}
-
-bool keeps_differences(const Op& op) { return single_softmax(op) == SingleSoftmax::kLogarithms; }
 
 std::vector<OpKind> op_softmax() {
   return {row_kind<Softmax>(), row_kind<LogSoftmax>(), row_kind<Hardmax>()};

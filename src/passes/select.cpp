@@ -8,7 +8,7 @@
 
 #include "lipscope/error.h"
 #include "ops/cast.h"
-#include "ops/softmax.h"
+#include "ops/single_softmax.h"
 #include "passes/add_node.h"
 #include "passes/integers_as_reals.h"
 #include "passes/merge_affine.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/interval.h"
-#include "ops/softmax.h"
+#include "ops/single_softmax.h"
 #include "ops/softmax_pairs.h"
 #include "passes/add_node.h"
 

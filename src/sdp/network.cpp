@@ -8,7 +8,7 @@
 
 #include "base/rounding.h"
 #include "ops/elementwise.h"
-#include "ops/max_pool.h"
+#include "ops/max_windows.h"
 #include "sdp/reader.h"
 #include "sdp/reduce.h"
 
