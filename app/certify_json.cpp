@@ -55,7 +55,9 @@ Json class_json(const Certified& found) {
     const ClassRow& row = rows[c];
     Json certified = Json::array();
     for (const double radius : found.radii) {
-      const auto first = std::ranges::lower_bound(row.radii, radius);
+      const auto first = radius == 0 && !found.flags.inference.empty()
+                             ? std::ranges::upper_bound(row.radii, 0.0)  // see unproved()
+                             : std::ranges::lower_bound(row.radii, radius);
       certified.push_back(row.count > 0 ? static_cast<double>(row.radii.end() - first) /
                                               static_cast<double>(row.count)
                                         : 0);

@@ -15,6 +15,7 @@
 #include "count_progress.h"
 #include "interrupt.h"
 #include "lipscope/error.h"
+#include "number_flags.h"
 #include "output_file.h"
 #include "progress.h"
 #include "sample_log.h"
@@ -26,15 +27,13 @@ using Clock = std::chrono::steady_clock;
 
 Requirement parse_requirement(const std::string& text) {
   const auto number = [&](std::string_view part) {
-    double value = 0;
-    const char* end = part.data() + part.size();
-    const auto [stop, status] = std::from_chars(part.data(), end, value);
-    if (status != std::errc() || stop != end || !(value >= 0) || std::isinf(value)) {
+    const auto value = parse_ratio(part);
+    if (!value || !(*value >= 0)) {
       throw Error(ErrorCode::kUsage, fmt::format("--require '{}': expected RADIUS:ACCURACY% with "
                                                  "an accuracy of at most 100, for example 0.5:70%",
                                                  text));
     }
-    return value;
+    return *value;
   };
   const std::size_t colon = text.find(':');
   if (colon == std::string::npos || !text.ends_with('%')) (void)number("");
@@ -264,7 +263,7 @@ Certified run_certify(const CertifyFlags& flags, const Common& common) {
   const std::stop_token interrupted = stop_on_interrupt();
   const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
   Certified found{.flags = flags};
-  const NormPair norms = parse_norms(flags.norm);
+  const NormPair norms = parse_norm_flag(flags.norm);
   if (flags.norm.find(':') != std::string::npos && !(norms.in == norms.out)) {
     throw Error(ErrorCode::kUsage,
                 fmt::format("--norm {}: a radius has one norm, that of the input", flags.norm));

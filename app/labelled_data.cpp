@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "lipscope/error.h"
-#include "model_flags.h"
+#include "number_flags.h"
 
 namespace lipscope::app {
 namespace {
@@ -108,11 +108,13 @@ void DataFlags::declare(CLI::App& app) {
   app.add_option("--labels", labels, "their classes, counted from 0 (CIFAR records bring them)")
       ->type_name("FILE");
   app.add_option("--scale", scale, "multiply the data by this, for example 1/255")->type_name("F");
-  app.add_option("--mean", mean, "subtract this after scaling, one number or one per channel")
+  takes_numbers(
+      app.add_option("--mean", mean, "subtract this after scaling, one number or one per channel"))
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("M,...");
-  app.add_option("--std", std, "then divide by this; radii are in units of the result")
+  takes_numbers(
+      app.add_option("--std", std, "then divide by this; radii are in units of the result"))
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("S,...");

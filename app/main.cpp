@@ -11,9 +11,11 @@
 #include <vector>
 
 #include "base/parallel.h"
+#include "base/printable.h"
 #include "command.h"
 #include "lipscope/error.h"
 #include "memory_guard.h"
+#include "number_flags.h"
 #include "output_file.h"
 #include "terminal.h"
 
@@ -33,7 +35,9 @@ int exit_code(ErrorCode code) {
   return 70;
 }
 
-int fail(const Common& common, ErrorCode code, const std::string& message) {
+// Names out of files may hold anything.
+int fail(const Common& common, ErrorCode code, const std::string& text) {
+  const std::string message = one_line(text);
   if (common.json) {
     const Json document{
         {"schema", "lipscope.error/1"}, {"code", to_string(code)}, {"message", message}};
@@ -72,11 +76,12 @@ void add_common_flags(CLI::App& app, Common& common) {
   app.add_option("--threads", common.threads, "threads to use (default: all cores)")
       ->check(CLI::Range(0, 4096))
       ->type_name("N");
-  app.add_option("--time", common.time, "seconds to spend at most")
+  takes_limit(app.add_option("--time", common.time, "seconds to spend at most"))
       ->check(at_least_zero)
       ->capture_default_str()
       ->type_name("SECONDS");
-  app.add_option("--memory", common.memory, "memory to use at most (default: no limit)")
+  takes_limit(
+      app.add_option("--memory", common.memory, "memory to use at most (default: no limit)"))
       ->check(at_least_zero)
       ->type_name("GB");
   app.add_option("--seed", common.seed, "seed of the random searches")

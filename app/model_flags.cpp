@@ -5,22 +5,11 @@
 
 #include <CLI/CLI.hpp>
 #include <charconv>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "lipscope/error.h"
 
 namespace lipscope::app {
-namespace {
-
-bool parse_double(std::string_view text, double& value) {
-  const char* end = text.data() + text.size();
-  const auto [stop, status] = std::from_chars(text.data(), end, value);
-  return status == std::errc() && stop == end && std::isfinite(value);
-}
-
-}  // namespace
-
 void ModelFlags::declare(CLI::App& app) {
   app.add_option("model", path, "ONNX file (may be gzip-compressed)")
       ->required()
@@ -45,25 +34,6 @@ GraphOptions ModelFlags::options() const {
     options.dims[text.substr(0, equals)] = size;
   }
   return options;
-}
-
-std::optional<double> parse_ratio(std::string_view text) {
-  const std::size_t slash = text.find('/');
-  double numerator = 0, denominator = 1;
-  const bool good =
-      parse_double(text.substr(0, slash), numerator) &&
-      (slash == std::string_view::npos || parse_double(text.substr(slash + 1), denominator));
-  if (!good || denominator == 0) return std::nullopt;
-  return numerator / denominator;
-}
-
-double parse_scale(const std::string& text) {
-  const auto scale = parse_ratio(text);
-  if (!scale) {
-    throw Error(ErrorCode::kUsage,
-                fmt::format("--scale '{}': expected a number or a/b, for example 1/255", text));
-  }
-  return *scale;
 }
 
 Json describe_values(const Graph& graph, std::span<const ValueId> ids) {

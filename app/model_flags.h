@@ -2,9 +2,7 @@
 // Flags and JSON shared by commands that take a model.
 #pragma once
 
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/json.h"
@@ -24,11 +22,6 @@ struct ModelFlags {
   // Sizes given with --dim; throws kUsage for a malformed one.
   [[nodiscard]] GraphOptions options() const;
 };
-
-// "a/b" or a number; throws kUsage.
-// "a" or "a/b"; nothing for other texts.
-[[nodiscard]] std::optional<double> parse_ratio(std::string_view text);
-[[nodiscard]] double parse_scale(const std::string& text);
 
 // {"name", "shape", "type"} of the graph's inputs or outputs.
 [[nodiscard]] Json describe_values(const Graph& graph, std::span<const ValueId> ids);

@@ -14,23 +14,32 @@
 #include "bounds/boxes.h"
 #include "conventions.h"
 #include "lipscope/error.h"
+#include "number_flags.h"
 
 namespace lipscope::app {
 namespace {
 
-std::optional<double> to_number(std::string_view text) {
-  double value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, status] = std::from_chars(text.data(), end, value);
-  if (status != std::errc() || stop != end || std::isnan(value)) return std::nullopt;
-  return value;
+// An end of a box: a number, a fraction or an infinity.
+std::optional<double> to_end(std::string_view text) {
+  if (text == "inf") return kInf;
+  if (text == "-inf") return -kInf;
+  return parse_ratio(text);
 }
 
-// "a,b" as two numbers.
-std::optional<std::pair<double, double>> to_pair(std::string_view text) {
+std::optional<Index> to_index(std::string_view text) {
+  Index value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, status] = std::from_chars(text.data(), end, value);
+  return status == std::errc() && stop == end ? std::optional(value) : std::nullopt;
+}
+
+// "a,b" as two values.
+template <class Value>
+std::optional<std::pair<Value, Value>> to_pair(std::string_view text,
+                                               std::optional<Value> (*read)(std::string_view)) {
   const std::size_t comma = text.find(',');
   if (comma == std::string_view::npos) return std::nullopt;
-  const auto a = to_number(text.substr(0, comma)), b = to_number(text.substr(comma + 1));
+  const auto a = read(text.substr(0, comma)), b = read(text.substr(comma + 1));
   if (!a || !b) return std::nullopt;
   return std::pair{*a, *b};
 }
@@ -72,10 +81,10 @@ Tensor flat_input(const Question& question, const std::string& path, double scal
 Box read_box(const Question& question, const std::string& text) {
   const Index size = input_size(question.selected.graph);
   Box box;
-  if (const auto ends = to_pair(text)) {
+  if (const auto ends = to_pair(text, to_end)) {
     box.lower = Tensor::vector(std::vector<double>(static_cast<std::size_t>(size), ends->first));
     box.upper = Tensor::vector(std::vector<double>(static_cast<std::size_t>(size), ends->second));
-  } else if (text.find(',') != std::string::npos || to_number(text)) {
+  } else if (text.find(',') != std::string::npos || to_end(text)) {
     throw Error(
         ErrorCode::kUsage,
         fmt::format("--box '{}': expected LO,HI as two numbers, or an .npz file with arrays "
@@ -144,7 +153,11 @@ void read_domain(const QueryFlags& flags, Question& question) {
   if (flags.at.empty() && !flags.ball.empty())
     throw Error(ErrorCode::kUsage, "--ball is the norm of a ball: it needs --at and --radius");
   if (!flags.at.empty()) {
-    const Norm norm = flags.ball.empty() ? question.norms.in : parse_norms(flags.ball).in;
+    if (flags.ball.find(':') != std::string::npos) {
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("--ball {}: a ball has one norm, for example 2", flags.ball));
+    }
+    const Norm norm = flags.ball.empty() ? question.norms.in : parse_norm_flag(flags.ball).in;
     question.domain.ball = Ball{flat_input(question, flags.at, scale), 0, norm};
     question.radii = read_radii(flags.radius);
   }
@@ -207,20 +220,18 @@ Query Question::query(std::optional<double> radius) const {
 }
 
 Question read_question(const QueryFlags& flags) {
-  const NormPair norms = parse_norms(flags.norm);
+  const NormPair norms = parse_norm_flag(flags.norm);
   Selection selection{.from = flags.from,
                       .to = flags.to,
                       .wrt = flags.wrt,
                       .logits = flags.logits,
                       .output = flags.output};
   if (!flags.margin.empty() && flags.margin != "all") {
-    const auto pair = to_pair(flags.margin);
-    if (!pair || pair->first != std::floor(pair->first) ||
-        pair->second != std::floor(pair->second)) {
+    selection.margin = to_pair(flags.margin, to_index);
+    if (!selection.margin) {
       throw Error(ErrorCode::kUsage,
                   fmt::format("--margin '{}': expected I,J or all", flags.margin));
     }
-    selection.margin = {static_cast<Index>(pair->first), static_cast<Index>(pair->second)};
   }
   if (flags.output && !flags.margin.empty())
     throw Error(ErrorCode::kUsage, "--output and --margin exclude each other");

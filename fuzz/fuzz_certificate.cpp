@@ -47,7 +47,7 @@ std::vector<std::string> certificates() {
   box.box = Box{Tensor::vector({-0.5, -0.0}), Tensor::vector({0.25, 1})};
   ball.ball = Ball{Tensor::vector({0, -0.0}), 0.5, Norm(2)};
   const std::vector<Asked> questions{{"2", "layer-product"},
-                                     {"1:inf", "layer-product"},
+                                     {"1:inf", "dag"},
                                      {"2", "lipsdp"},
                                      {"2", "exact-global"},
                                      {"inf", "exact-global"},

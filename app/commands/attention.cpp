@@ -19,6 +19,7 @@
 #include "lipscope/samples.h"
 #include "lipscope/select.h"
 #include "model_flags.h"
+#include "number_flags.h"
 #include "passes/integers_as_reals.h"
 #include "terminal.h"
 
@@ -52,7 +53,7 @@ AttentionQuestion read_attention_question(const AttentionFlags& flags, const Com
   question.seed = common.seed;
   question.jasmin_rank = flags.rank;
   for (const std::string& text : flags.norms) {
-    const NormPair pair = parse_norms(text);
+    const NormPair pair = parse_norm_flag(text);
     if (std::ranges::find(question.norms, pair) == question.norms.end())
       question.norms.push_back(pair);
   }
@@ -280,7 +281,8 @@ Action declare_attention(CLI::App& app, const Common& common) {
   app.add_option("--sample", flags->sample, "which sample of the input, counted from 0")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  app.add_option("--radius", flags->radius, "bounds on a ball around the tokens, too")
+  takes_numbers(
+      app.add_option("--radius", flags->radius, "bounds on a ball around the tokens, too"))
       ->type_name("R");
   app.add_option("--ball", flags->ball,
                  "norm of the ball: 2 (all tokens together) or token-max (each token)")
@@ -289,8 +291,9 @@ Action declare_attention(CLI::App& app, const Common& common) {
   app.add_option("--norm", flags->norms, "of the softmax rows: P or P:Q; may be repeated")
       ->allow_extra_args(false)
       ->type_name("P[:Q]");
-  app.add_option("--empirical", flags->epsilons,
-                 "largest quotients of the softmax rows for perturbations of these sizes")
+  takes_numbers(
+      app.add_option("--empirical", flags->epsilons,
+                     "largest quotients of the softmax rows for perturbations of these sizes"))
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("EPS,...");

@@ -10,13 +10,14 @@
 
 #include "base/rounding.h"
 #include "bound_json.h"
-#include "certify/document.h"
 #include "command.h"
 #include "conventions.h"
 #include "interrupt.h"
 #include "lipscope/error.h"
+#include "number_flags.h"
 #include "output_file.h"
 #include "progress.h"
+#include "proof/document.h"
 #include "query_flags.h"
 #include "terminal.h"
 
@@ -233,7 +234,8 @@ int exit_code(const BoundFindings& found) {
 Action declare_bound(CLI::App& app, const Common& common) {
   auto flags = std::make_shared<BoundFlags>();
   flags->query.declare(app);
-  app.add_option("--target-ratio", flags->target_ratio, "stop when upper/lower is at most this")
+  takes_numbers(app.add_option("--target-ratio", flags->target_ratio,
+                               "stop when upper/lower is at most this"))
       ->check(CLI::Range(1.0, 1e9));
   app.add_option("--methods", flags->methods, "only these methods")
       ->delimiter(',')

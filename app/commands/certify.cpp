@@ -11,6 +11,7 @@
 #include "certify_json.h"
 #include "certify_run.h"
 #include "conventions.h"
+#include "number_flags.h"
 #include "terminal.h"
 
 namespace lipscope {
@@ -151,7 +152,7 @@ Action declare_certify(CLI::App& app, const Common& common) {
   app.add_option("--norm", flags->norm, "norm of the input: a number >= 1 or inf")
       ->type_name("P")
       ->capture_default_str();
-  app.add_option("--radii", flags->radii, "report the accuracy at these radii")
+  takes_numbers(app.add_option("--radii", flags->radii, "report the accuracy at these radii"))
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("R,...");

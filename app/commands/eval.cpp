@@ -14,6 +14,7 @@
 #include "lipscope/evaluate.h"
 #include "lipscope/samples.h"
 #include "model_flags.h"
+#include "number_flags.h"
 #include "terminal.h"
 
 namespace lipscope {
@@ -127,8 +128,9 @@ Action declare_eval(CLI::App& app, const Common&) {
       ->type_name("FILE");
   app.add_option("--reference", flags->reference, ".npz with output_0, ... to compare with")
       ->type_name("FILE");
-  app.add_option("--tolerance", flags->tolerance,
-                 "allowed error relative to the largest reference entry (at least 1)")
+  takes_numbers(
+      app.add_option("--tolerance", flags->tolerance,
+                     "allowed error relative to the largest reference entry (at least 1)"))
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app.add_option("--precision", flags->precision, "float64, or float32 for speed")

@@ -15,6 +15,7 @@
 #include "command.h"
 #include "interrupt.h"
 #include "lipscope/arrays.h"
+#include "number_flags.h"
 #include "terminal.h"
 
 namespace lipscope {
@@ -171,7 +172,9 @@ Action declare_game(CLI::App& app, const Common& common) {
   app.add_option("file", flags->file, "payoff matrix; rows are the minimising player's actions")
       ->required()
       ->type_name("FILE");
-  app.add_option("--tau", flags->tau, "weight of the entropies, > 0")->required()->type_name("T");
+  takes_numbers(app.add_option("--tau", flags->tau, "weight of the entropies, > 0"))
+      ->required()
+      ->type_name("T");
   app.add_flag("--trace", flags->trace,
                "the error of the double-softmax iteration, step by step, against its bounds");
   return [flags, &common]() -> Result {

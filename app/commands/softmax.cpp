@@ -14,7 +14,7 @@
 #include "interrupt.h"
 #include "lipscope/arrays.h"
 #include "lipscope/error.h"
-#include "model_flags.h"
+#include "number_flags.h"
 #include "softmax/study.h"
 #include "terminal.h"
 
@@ -64,7 +64,7 @@ Answered answer(const SoftmaxFlags& flags, const Common& common) {
   question.seed = common.seed;
   question.rows = !flags.summary;
   for (const std::string& text : flags.norms) {
-    const NormPair pair = parse_norms(text);
+    const NormPair pair = parse_norm_flag(text);
     if (std::find(question.norms.begin(), question.norms.end(), pair) == question.norms.end())
       question.norms.push_back(pair);
   }
@@ -190,15 +190,18 @@ Action declare_softmax(CLI::App& app, const Common& common) {
   auto flags = std::make_shared<SoftmaxFlags>();
   app.add_option("FILE", flags->file, "rows of logits; file.npz:key for one array of several")
       ->required();
-  app.add_option("--lambda", flags->lambda,
-                 "inverse temperature, of either sign; entries -inf are masked whatever it is")
+  takes_numbers(
+      app.add_option("--lambda", flags->lambda,
+                     "inverse temperature, of either sign; entries -inf are masked whatever it is"))
       ->capture_default_str();
   app.add_option("--norm", flags->norms, "P or P:Q; may be repeated (default 2)")
       ->allow_extra_args(false)
       ->type_name("P[:Q]");
-  app.add_option("--empirical", flags->epsilons,
-                 "largest quotients for perturbations of these sizes, random and along the worst "
-                 "direction")
+  takes_numbers(
+      app.add_option(
+          "--empirical", flags->epsilons,
+          "largest quotients for perturbations of these sizes, random and along the worst "
+          "direction"))
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("EPS,...");

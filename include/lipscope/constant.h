@@ -27,7 +27,7 @@ struct Folded {
 class Constant {
  public:
   // These numbers and no others.
-  explicit Constant(Tensor exact);
+  explicit Constant(Tensor exact, std::shared_ptr<const Folded> folded = nullptr);
   // Floating numbers in a box, and one point near them. A box of width zero makes them exact.
   Constant(Tensor near, Box box, std::shared_ptr<const Folded> folded = nullptr);
 
@@ -39,7 +39,8 @@ class Constant {
   // Holds the numbers; of width zero when they are exact.
   [[nodiscard]] Box box() const { return box_ ? *box_ : Box{near_, near_}; }
   // How they were computed, for those who want to know them better than the box does, or as another
-  // arithmetic would compute them; null for numbers that were not.
+  // arithmetic would compute them; null for numbers that were not, and for integers that were
+  // computed from integers alone.
   [[nodiscard]] const Folded* folded() const noexcept { return folded_.get(); }
 
   [[nodiscard]] ElementType type() const noexcept { return near_.type(); }

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "lipscope/norm.h"
+#include "lipscope/proof_steps.h"
 #include "lipscope/tensor.h"
 
 namespace lipscope {
@@ -79,6 +80,9 @@ struct GainQuery {
   std::span<const Box> in;
   Index wrt = 0;
   bool quick = false;  // a looser constant will do, if it comes in the time of reading the weights
+  // Unless null: the steps of the proof, to be written or, when given, to be followed: the answer
+  // is then what they prove, +inf if that is nothing, whatever `quick` says.
+  ProofSteps* steps = nullptr;
 };
 struct Gain {
   double value = 0;          // rounded upward; infinity where no finite constant exists

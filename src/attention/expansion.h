@@ -7,7 +7,7 @@
 #include <functional>
 #include <string>
 
-#include "lipscope/bound.h"
+#include "lipscope/query.h"
 
 namespace lipscope {
 

@@ -14,9 +14,11 @@
 namespace lipscope {
 namespace {
 
+// Reasons may quote the document.
 [[noreturn]] void bad_json(std::string_view name, std::string_view path, std::string_view why) {
-  throw Error(ErrorCode::kBadFile, path.empty() ? fmt::format("{}: {}", name, why)
-                                                : fmt::format("{}: {}: {}", name, path, why));
+  throw Error(ErrorCode::kBadFile,
+              one_line(path.empty() ? fmt::format("{}: {}", name, why)
+                                    : fmt::format("{}: {}: {}", name, path, why)));
 }
 
 using JsonMembers = std::vector<Json::object_t::value_type>;  // what an ordered object is

@@ -120,6 +120,7 @@ TEST(JsonReader, MessagesStayShortAndOnOneLine) {
       refusal([&] { JsonValue(document, "file").object([](JsonFields&) {}); });
   EXPECT_TRUE(message.starts_with("file: unknown field 'a\\x0abccc")) << message;
   EXPECT_LT(message.size(), 120U);
+  EXPECT_EQ(refusal([&] { JsonValue(document, "file").refuse("no\nline"); }), "file: no\\x0aline");
 }
 
 }  // namespace

@@ -12,4 +12,7 @@ namespace lipscope {
 // The same in single quotes.
 [[nodiscard]] std::string in_quotes(std::string_view text, std::size_t max_chars = 60);
 
+// A message with control characters as \xNN: no line breaks, nothing a terminal obeys.
+[[nodiscard]] std::string one_line(std::string_view text, std::size_t max_chars = 1000);
+
 }  // namespace lipscope

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "base/printable.h"
 #include "base/sha256.h"
 
 namespace lipscope {
@@ -22,6 +23,12 @@ TEST(Sha256, KnownDigests) {
             "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
   EXPECT_EQ(digest(std::string(1000000, 'a')),
             "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+TEST(Printable, TextOfFilesFitsOnALine) {
+  EXPECT_EQ(printable("a\nb\xff"), "a\\x0ab\\xff");
+  EXPECT_EQ(in_quotes("abcdef", 3), "'abc...'");
+  EXPECT_EQ(one_line("node 'a\r\n\x1b[2J\x7f' é"), "node 'a\\x0d\\x0a\\x1b[2J\\x7f' é");
 }
 
 TEST(Json, NumbersAreShortestAndExact) {

@@ -2,8 +2,10 @@
 #include "bounds/boxes.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/check.h"
+#include "base/portable.h"
 #include "base/rounding.h"
 #include "ops/entry_bounds.h"
 
@@ -21,6 +23,22 @@ Box whole_line(const Shape& shape) {
 void repair(Box& box) {
   for (double& entry : box.lower.doubles()) entry = std::isnan(entry) ? -kInf : entry;
   for (double& entry : box.upper.doubles()) entry = std::isnan(entry) ? kInf : entry;
+}
+
+// Sums of products differ by their rounding, which is small against the largest entry of what is
+// added up, hence, unless nearly all of it cancels, against the larger end; ends of few bits are
+// limits of functions, not sums.
+void widen(Box& box) {
+  const auto low = box.lower.doubles(), high = box.upper.doubles();
+  for (std::size_t i = 0; i < low.size(); ++i) {
+    const double size = std::max(std::fabs(low[i]), std::fabs(high[i]));
+    if (!(size < kInf)) continue;
+    const double margin = size * 0x1p-40;
+    // A positive end stays positive: roots and quotients need that.
+    const double least = low[i] > 0 ? low[i] * (1 - 0x1p-20) : -kInf;
+    if (!has_few_bits(low[i])) low[i] = std::max(sub_down(low[i], margin), least);
+    if (!has_few_bits(high[i])) high[i] = add_up(high[i], margin);
+  }
 }
 
 }  // namespace
@@ -53,8 +71,8 @@ std::vector<Box> input_boxes(const Graph& graph, const Domain& domain) {
   return boxes;
 }
 
-ValueBoxes::ValueBoxes(const Graph& graph, std::span<const Box> inputs)
-    : graph_(graph), boxes_(graph.values().size()), maker_(graph.values().size()) {
+ValueBoxes::ValueBoxes(const Graph& graph, std::span<const Box> inputs, BoxMargin margin)
+    : graph_(graph), margin_(margin), boxes_(graph.values().size()), maker_(graph.values().size()) {
   for (std::size_t v = 0; v < boxes_.size(); ++v) {
     const Value& value = graph.values()[v];
     if (value.constant) boxes_[v] = value.constant->box();
@@ -94,6 +112,7 @@ void ValueBoxes::propagate(const Node& node) {
     Box& box = boxes_[node.outputs[i].index];
     box = range ? std::move((*range)[i]) : whole_line(type.shape);
     repair(box);
+    if (margin_ == BoxMargin::kPortable) widen(box);
   }
 }
 

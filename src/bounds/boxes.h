@@ -6,12 +6,16 @@
 #include <vector>
 
 #include "base/interval.h"
-#include "lipscope/bound.h"
+#include "lipscope/query.h"
 
 namespace lipscope {
 
 // Boxes of the floating graph inputs for a domain: the smallest that hold it.
 [[nodiscard]] std::vector<Box> input_boxes(const Graph& graph, const Domain& domain);
+
+// kPortable: computed ends are moved outward by more than the last digits in which machines differ,
+// so that what is proved on these boxes holds on those that another machine computes.
+enum class BoxMargin { kNone, kPortable };
 
 // A box for every value that holds its real number for every input in the given boxes; all rounding
 // included. Where an operator offers no range it is the whole line, and for integer values that
@@ -19,7 +23,7 @@ namespace lipscope {
 // graph. Borrows the graph.
 class ValueBoxes {
  public:
-  ValueBoxes(const Graph& graph, std::span<const Box> inputs);
+  ValueBoxes(const Graph& graph, std::span<const Box> inputs, BoxMargin margin = BoxMargin::kNone);
   [[nodiscard]] const Box& at(ValueId id);
   // What is known of a value otherwise: entries that lie in its box and hold it, too. Values found
   // after this one use it.
@@ -30,6 +34,7 @@ class ValueBoxes {
   void propagate(const Node& node);
 
   const Graph& graph_;
+  BoxMargin margin_;
   std::vector<Box> boxes_;
   std::vector<std::size_t> maker_;  // position of the node that makes a value, plus one
   std::size_t done_ = 0;            // nodes propagated through

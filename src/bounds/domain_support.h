@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "lipscope/bound.h"
+#include "lipscope/query.h"
 
 namespace lipscope {
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "graph/usage.h"
 #include "ops/adjoint.h"
 #include "ops/dispatch.h"
 #include "ops/elementwise.h"
@@ -125,19 +126,6 @@ void copy_graph(const Graph& graph, GraphBuilder& builder,
   }
 }
 
-// A function that goes through integers jumps, and its slopes do not tell.
-std::string integers_of_inputs(const Graph& graph) {
-  std::vector<bool> depends(graph.values().size());
-  for (const ValueId id : graph.inputs()) depends[id.index] = true;
-  for (const Node& node : graph.nodes()) {
-    if (std::ranges::none_of(node.inputs, [&](ValueId id) { return depends[id.index]; })) continue;
-    for (const ValueId id : node.outputs) depends[id.index] = true;
-    if (!is_floating(graph.value(node.outputs[0]).type.type))
-      return "node '" + node.name + "' makes integers of what moves";
-  }
-  return {};
-}
-
 class GradientBuilder {
  public:
   GradientBuilder(const Graph& graph, const AffineNodes& nodes) : graph_(graph), nodes_(nodes) {
@@ -243,7 +231,10 @@ std::optional<Graph> gradient_graph(const Graph& graph, const AffineNodes& nodes
                                     std::span<const double> rows, std::string& reason) {
   const auto size =
       static_cast<std::size_t>(element_count(graph.value(graph.outputs()[0]).type.shape));
-  if (reason = integers_of_inputs(graph); !reason.empty()) return std::nullopt;
+  if (const Node* step = first_step(graph)) {
+    reason = "node '" + step->name + "' makes integers of what moves";
+    return std::nullopt;
+  }
   GradientBuilder builder(graph, nodes);
   for (std::size_t r = 0; r + size <= rows.size() && size > 0; r += size) {
     if (!builder.pull(rows.subspan(r, size), reason)) return std::nullopt;

@@ -69,10 +69,10 @@ class ForwardPass {
   }
 
   double ask(const Node& node, Index k, const NormPair& norms) {
-    const double value = gain_(node, k, norms);
-    LIPSCOPE_CHECK(value >= 0);
-    result_.gains.push_back({node.name, k, norms, value});
-    return value;
+    ProvedGain gain = gain_(node, k, norms);
+    LIPSCOPE_CHECK(gain.value >= 0);
+    result_.gains.push_back({node.name, k, norms, gain.value, std::move(gain.steps)});
+    return gain.value;
   }
 
   void add(const Node& node) {
@@ -153,7 +153,8 @@ Composition compose_with(const std::vector<KnownConstant>& known, const Graph& g
 
 GainSource operator_gains(const Graph& graph, const Domain& domain,
                           std::shared_ptr<GainMemory> memory, bool quick) {
-  auto boxes = std::make_shared<ValueBoxes>(graph, input_boxes(graph, domain));
+  auto boxes =
+      std::make_shared<ValueBoxes>(graph, input_boxes(graph, domain), BoxMargin::kPortable);
   if (!memory) memory = make_gain_memory();
   return [boxes, memory, quick](const Node& node, Index k, const NormPair& norms) {
     return memory->gain(*boxes, node, k, norms, quick);
@@ -180,7 +181,8 @@ void report_composition(const MethodRun& run, std::string_view method, bool quic
   const Graph& graph = *run.query.graph;
   const Composition composed = compose(
       graph, run.query.norms, operator_gains(graph, run.query.domain, run.context.memory, quick));
-  run.report({composed.upper, Guarantee::kProved, std::string(method)}, {.gains = composed.gains});
+  run.report({composed.upper, Guarantee::kProved, std::string(method)},
+             {.proof = CompositionProof{composed.gains}});
   if (!composed.no_bound.empty()) run.no_bound(composed.no_bound);
 }
 

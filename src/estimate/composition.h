@@ -12,8 +12,12 @@
 namespace lipscope {
 
 // Gives the gain of a node's output 0 with respect to input k for a norm pair, rounded upward;
-// infinity when there is none.
-using GainSource = std::function<double(const Node& node, Index k, const NormPair& norms)>;
+// infinity when there is none; and the steps that prove it.
+struct ProvedGain {
+  double value = 0;
+  std::vector<ProofStep> steps = {};
+};
+using GainSource = std::function<ProvedGain(const Node& node, Index k, const NormPair& norms)>;
 
 struct Composition {
   double upper = 0;
@@ -35,7 +39,8 @@ struct KnownConstant {
 [[nodiscard]] Composition compose_with(const std::vector<KnownConstant>& known, const Graph& graph,
                                        const NormPair& norms, const GainSource& gain);
 
-// Gains asked of the operators, over the boxes that interval propagation finds for the domain.
+// Gains asked of the operators, over the boxes that interval propagation finds for the domain, with
+// a portable margin around these.
 // Borrows the graph. `memory` may be null. `quick`: see GainQuery.
 [[nodiscard]] GainSource operator_gains(const Graph& graph, const Domain& domain,
                                         std::shared_ptr<GainMemory> memory = nullptr,

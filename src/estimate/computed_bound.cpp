@@ -31,7 +31,8 @@ void report_network_bound(const MethodRun& run, std::string_view name, double sh
   if (!std::isfinite(upper)) {
     return run.decline(run.should_stop() ? "stopped" : "the bound is above the largest double");
   }
-  run.report({upper, Guarantee::kProved, std::string(name)}, {.computed = std::string(name)});
+  run.report({upper, Guarantee::kProved, std::string(name)},
+             {.proof = RecomputedProof{std::string(name)}});
 }
 
 }  // namespace lipscope

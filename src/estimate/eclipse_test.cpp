@@ -13,7 +13,8 @@ const std::vector<std::string> kMethod{"eclipse-fast"};
 
 std::optional<Bound> eclipse(const Query& query, ChainProof* proof = nullptr) {
   const Answer answer = find_bracket(query, {.methods = kMethod}, {});
-  if (proof != nullptr && !answer.chains.empty()) *proof = answer.chains[0];
+  if (proof != nullptr && std::holds_alternative<MultiplierProof>(*answer.proof))
+    *proof = std::get<MultiplierProof>(*answer.proof).chains[0];
   return answer.bracket.upper(Guarantee::kProved);
 }
 

@@ -9,11 +9,12 @@
 #include "attention/attention_graphs_for_test.h"
 #include "attention/find.h"
 #include "base/json.h"
-#include "certify/document.h"
 #include "estimate/chain_for_test.h"
+#include "lipscope/bound.h"
 #include "lipscope/certificate.h"
 #include "lipscope/select.h"
 #include "passes/pass.h"
+#include "proof/document.h"
 #include "tests/support/model_writer.h"
 
 namespace lipscope {

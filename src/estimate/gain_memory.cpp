@@ -5,22 +5,18 @@
 #include <bit>
 #include <cmath>
 
-#include "base/rounding.h"
+#include "base/portable.h"
 #include "base/sha256.h"
 
 namespace lipscope {
 namespace {
 
-// Numerically computed gains are widened by 2^-40 so that a checker on another machine, whose BLAS
-// adds in another order, comes out below. Those of few bits are exact anyway.
-double widened_gain(double gain) {
-  const bool few_bits = static_cast<double>(static_cast<float>(gain)) == gain;
-  return few_bits ? gain : mul_up(gain, 1 + 0x1p-40);
-}
-
-double ask(const Node& node, Index k, const NormPair& norms, std::span<const Box> in, bool quick) {
-  const auto gain = node.op->gain({norms, in, k, quick});
-  return !gain || std::isnan(gain->value) ? kInf : widened_gain(gain->value);
+ProvedGain ask(const Node& node, Index k, const NormPair& norms, std::span<const Box> in,
+               bool quick) {
+  ProofSteps steps;
+  const auto gain = node.op->gain({norms, in, k, quick, &steps});
+  if (!gain || !(gain->value < kInf)) return {kInf};
+  return {portable_claim(gain->value), steps.list()};
 }
 
 // A tensor of one number, the usual thing for an unbounded domain, is told by that number: shapes
@@ -44,16 +40,16 @@ std::string digest(const std::vector<const Box*>& boxes) {
 
 std::shared_ptr<GainMemory> make_gain_memory() { return std::make_shared<GainMemory>(); }
 
-double GainMemory::gain(ValueBoxes& boxes, const Node& node, Index k, const NormPair& norms,
-                        bool quick) {
+ProvedGain GainMemory::gain(ValueBoxes& boxes, const Node& node, Index k, const NormPair& norms,
+                            bool quick) {
   Key key{node.op.get(), k, norms.in.p(), norms.out.p(), {}, {}, quick};
-  Entry entry{kInf, node.op, {}};
+  Entry entry{{kInf}, node.op, {}};
   std::vector<Box> in;
   std::vector<const Box*> varying;
   for (const ValueId id : node.inputs) {
     const Value& value = boxes.graph().value(id);
     // An integer that depends on the input moves in steps.
-    if (!is_floating(value.type.type) && !value.constant) return kInf;
+    if (!is_floating(value.type.type) && !value.constant) return {kInf};
     if (value.constant) {
       key.constants.push_back(value.constant.get());
       entry.constants.push_back(value.constant);
@@ -65,11 +61,11 @@ double GainMemory::gain(ValueBoxes& boxes, const Node& node, Index k, const Norm
   key.boxes = digest(varying);
   {
     const std::scoped_lock lock(mutex_);
-    if (const auto found = known_.find(key); found != known_.end()) return found->second.value;
+    if (const auto found = known_.find(key); found != known_.end()) return found->second.gain;
   }
-  entry.value = ask(node, k, norms, in, quick);
+  entry.gain = ask(node, k, norms, in, quick);
   const std::scoped_lock lock(mutex_);
-  return known_.emplace(std::move(key), std::move(entry)).first->second.value;
+  return known_.emplace(std::move(key), std::move(entry)).first->second.gain;
 }
 
 }  // namespace lipscope

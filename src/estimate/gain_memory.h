@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "bounds/boxes.h"
-#include "lipscope/bound.h"
+#include "estimate/composition.h"
 
 namespace lipscope {
 
@@ -19,8 +19,8 @@ class GainMemory {
  public:
   // The gain of a node's output 0 with respect to input k, from memory or from the operator.
   // Infinity where there is none. `quick`: see GainQuery.
-  [[nodiscard]] double gain(ValueBoxes& boxes, const Node& node, Index k, const NormPair& norms,
-                            bool quick);
+  [[nodiscard]] ProvedGain gain(ValueBoxes& boxes, const Node& node, Index k, const NormPair& norms,
+                                bool quick);
 
  private:
   struct Key {
@@ -33,7 +33,7 @@ class GainMemory {
     friend auto operator<=>(const Key&, const Key&) = default;
   };
   struct Entry {
-    double value;
+    ProvedGain gain;
     // What the pointers of the key point to stays alive.
     std::shared_ptr<const Op> op;
     std::vector<std::shared_ptr<const Constant>> constants;

@@ -55,7 +55,7 @@ void report_local_bound(const MethodRun& run, std::string_view name,
   if (!std::isfinite(upper))
     return run.decline(run.should_stop() ? "stopped" : "the bound is above the largest double");
   run.report({upper, Guarantee::kProved, std::string(name)},
-             {.computed = std::string(name), .open_units = found->open});
+             {.proof = RecomputedProof{std::string(name), found->open}});
 }
 
 }  // namespace lipscope

@@ -7,11 +7,11 @@
 #include "base/parallel.h"
 #include "base/rounding.h"
 #include "estimate/point_prover.h"
-#include "pieces/bounded_region.h"
 #include "pieces/local_bounds.h"
 #include "pieces/local_net.h"
-#include "pieces/search.h"
-#include "pieces/slope_ascent.h"
+#include "search/bounded_search.h"
+#include "search/search.h"
+#include "search/slope_ascent.h"
 
 namespace lipscope {
 namespace {
@@ -20,10 +20,11 @@ using Clock = std::chrono::steady_clock;
 
 // Lines chosen for each end of a range gain where lines through several layers of curves are far
 // from these; else the ranges hardly change [local-17].
-SharpEnds sharpened(const LayeredNet& net, Region& region, double seconds, const MethodRun& run) {
+SharpEnds sharpened(const LayeredNet& net, SearchRegion& region, double seconds,
+                    const MethodRun& run) {
   constexpr int kFewest = 3, kMost = 10;
   constexpr double kShare = 0.25, kPerSecond = 5e9;
-  auto* bounded = dynamic_cast<BoundedRegion*>(&region);
+  auto* bounded = dynamic_cast<BoundedSearch*>(&region);
   if (bounded == nullptr || net.hidden() < kDeepCurves || net.piecewise_linear()) return {};
   const double step_seconds = 2 * bounded->sharpening_cost() / kPerSecond;
   const double steps = std::min<double>(kMost, std::floor(kShare * seconds / step_seconds) - 1);
@@ -95,8 +96,8 @@ void search_pieces(const MethodRun& run, const PieceRun& how) {
     CaseTree tree = search.tree();
     tree.sharp_ends = sharp;
     run.report({upper, Guarantee::kProved, std::string(how.name)},
-               {.cases = std::make_shared<const CaseTree>(std::move(tree)),
-                .open_units = local != nullptr ? local->open : std::nullopt});
+               {.proof = CaseProof{std::make_shared<const CaseTree>(std::move(tree)),
+                                   local != nullptr ? local->open : std::nullopt}});
   };
   const double ratio = 1 + 0.1 * (std::min(run.target_ratio, 1.01) - 1);
   for (double slice = 0.05; slice < 1e6; slice *= 1.5) {

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "estimate/method.h"
-#include "pieces/search.h"
+#include "search/search.h"
 
 namespace lipscope {
 
@@ -16,8 +16,8 @@ struct PieceRun {
   Index most_weights = 0;     // of the network as dense layers
   bool reduces = false;       // to the units open on the domain, where it has more
   // The domain; nothing, and the reason set, where it has no region.
-  std::unique_ptr<Region> (*make_region)(const LayeredNet& net, const Domain& domain,
-                                         std::string& reason);
+  std::unique_ptr<SearchRegion> (*make_region)(const LayeredNet& net, const Domain& domain,
+                                               std::string& reason);
 };
 
 // Why the query's norms have no such search; empty when they do.
@@ -31,7 +31,5 @@ struct PieceRun {
 
 // Reports bounds of both sides as they get better.
 void search_pieces(const MethodRun& run, const PieceRun& how);
-
-inline constexpr Index kMostPieceWeights = 20'000'000;  // as in certify/checker.cpp
 
 }  // namespace lipscope

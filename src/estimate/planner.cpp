@@ -85,7 +85,8 @@ class Plan {
       const Witness& witness = hint.witness;
       if (!in_domain(query_.domain, witness.x) || !in_domain(query_.domain, witness.y)) continue;
       const double value = proved_quotient(query_, witness, true);
-      if (value > 0) keep(true, {value, Guarantee::kProved, hint.method}, {.witness = witness});
+      if (value > 0)
+        keep(true, {value, Guarantee::kProved, hint.method}, {.proof = QuotientProof{witness}});
     }
   }
 
@@ -133,7 +134,7 @@ class Plan {
             },
         .report_witness =
             [&](Bound bound, Witness witness) {
-              keep(true, bound, {.witness = std::move(witness)});
+              keep(true, bound, {.proof = QuotientProof{std::move(witness)}});
             },
         .no_bound =
             [&](std::string why) {
@@ -176,21 +177,16 @@ class Plan {
     const bool proved = bound.guarantee == Guarantee::kProved;
     if (lower) {
       const std::optional<Bound>& held = answer_.witnessed;
-      if (proved && evidence.witness && (!held || bound.value > held->value)) {
-        answer_.witness = std::move(evidence.witness);
+      auto* quotient = evidence.proof ? std::get_if<QuotientProof>(&*evidence.proof) : nullptr;
+      if (proved && quotient != nullptr && (!held || bound.value > held->value)) {
+        answer_.witness = std::move(quotient->witness);
         answer_.witnessed = bound;
       }
       bracket.add_lower(bound);
       return;
     }
     const auto held = bracket.upper(Guarantee::kProved);
-    if (proved && (!held || bound.value < held->value)) {
-      answer_.gains = std::move(evidence.gains);
-      answer_.chains = std::move(evidence.chains);
-      answer_.computed = std::move(evidence.computed);
-      answer_.cases = std::move(evidence.cases);
-      answer_.open_units = std::move(evidence.open_units);
-    }
+    if (proved && (!held || bound.value < held->value)) answer_.proof = std::move(evidence.proof);
     bracket.add_upper(bound);
   }
 

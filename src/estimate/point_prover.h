@@ -6,16 +6,16 @@
 
 #include "estimate/method.h"
 #include "estimate/quotient.h"
-#include "pieces/jacobian_bounder.h"
-#include "pieces/region.h"
+#include "search/jacobian_bounder.h"
+#include "search/search_region.h"
 
 namespace lipscope {
 
 class PointProver {
  public:
   // Borrows all; `name` is that of the method.
-  PointProver(const MethodRun& run, const LayeredNet& net, const Parts& parts, const Region& region,
-              std::string_view name)
+  PointProver(const MethodRun& run, const LayeredNet& net, const Parts& parts,
+              const SearchRegion& region, std::string_view name)
       : run_(run),
         net_(net),
         parts_(parts),
@@ -37,7 +37,7 @@ class PointProver {
   const LayeredNet& net_;
   const Parts& parts_;
   PartNet part_net_;
-  const Region& region_;
+  const SearchRegion& region_;
   std::string_view name_;
   DomainProjection projection_;
   std::mt19937_64 rng_{5};

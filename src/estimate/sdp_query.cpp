@@ -13,10 +13,10 @@ std::string why_not_euclidean(const Query& query) {
 }
 
 std::optional<SdpNetwork> sdp_network_of(const Query& query, std::string& reason) {
-  constexpr Index kMost = 60'000;  // as in certify/checker.cpp
   ValueBoxes boxes(*query.graph, input_boxes(*query.graph, query.domain));
   return as_sdp_network(
-      *query.graph, [&](ValueId id) -> const Box& { return boxes.at(id); }, kMost, reason);
+      *query.graph, [&](ValueId id) -> const Box& { return boxes.at(id); }, kMostSdpEntries,
+      reason);
 }
 
 }  // namespace lipscope

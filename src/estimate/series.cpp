@@ -18,7 +18,7 @@ void add_quick_upper(const Query& query, const RunContext& context, Answer& answ
   const auto upper = quick.bracket.upper(Guarantee::kProved);
   if (!upper) return;
   answer.bracket.add_upper(*upper);
-  answer.gains = std::move(quick.gains);
+  answer.proof = std::move(quick.proof);
   for (std::size_t i = 0; i < quick.methods.size(); ++i) {
     if (quick.methods[i].bound) answer.methods[i] = std::move(quick.methods[i]);
   }

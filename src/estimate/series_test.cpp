@@ -85,7 +85,7 @@ TEST(Series, AnInterruptLeavesAQuickUpperBoundForEachRadius) {
   for (const RadiusAnswer& one : find_series(query, radii, {}, context)) {
     EXPECT_EQ(one.answer.outcome, Outcome::kInterrupted);
     EXPECT_EQ(one.bracket.upper(Guarantee::kProved)->method, "layer-product");
-    EXPECT_FALSE(one.answer.gains.empty());
+    EXPECT_FALSE(std::get<CompositionProof>(*one.answer.proof).gains.empty());
   }
 }
 

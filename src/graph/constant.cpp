@@ -8,7 +8,8 @@
 
 namespace lipscope {
 
-Constant::Constant(Tensor exact) : near_(std::move(exact)) {}
+Constant::Constant(Tensor exact, std::shared_ptr<const Folded> folded)
+    : near_(std::move(exact)), folded_(std::move(folded)) {}
 
 Constant::Constant(Tensor near, Box box, std::shared_ptr<const Folded> folded)
     : near_(std::move(near)), folded_(std::move(folded)) {

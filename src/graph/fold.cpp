@@ -64,12 +64,12 @@ class Folding {
 
   [[nodiscard]] std::shared_ptr<const Constant> output(std::size_t i) const {
     if (is_floating(types_[i].type)) return real(i);
-    if (integers_are_exact()) return std::make_shared<const Constant>(found_[i]);
+    if (integers_are_exact()) return std::make_shared<const Constant>(found_[i], decision(i));
     auto known = range_ ? decided((*range_)[i], types_[i]) : std::nullopt;
     if (!known) {
       if (const auto exact = recomputed()) known = settled_integers((*exact)[i], types_[i]);
     }
-    return known ? std::make_shared<const Constant>(std::move(*known)) : nullptr;
+    return known ? std::make_shared<const Constant>(std::move(*known), decision(i)) : nullptr;
   }
 
  private:
@@ -85,9 +85,18 @@ class Folding {
     Tensor near = found_[i];
     bool traced = true;
     if (is_loose(box) && box.lower.size() <= kMostLoose) traced = tighten(box, near, i);
-    auto made = std::make_shared<const Folded>(Folded{op_, {inputs_.begin(), inputs_.end()}, i});
     return std::make_shared<const Constant>(std::move(near), std::move(box),
-                                            traced ? std::move(made) : nullptr);
+                                            traced ? made(i) : nullptr);
+  }
+  [[nodiscard]] std::shared_ptr<const Folded> made(std::size_t i) const {
+    return std::make_shared<const Folded>(Folded{op_, {inputs_.begin(), inputs_.end()}, i});
+  }
+  // How integers came about that depend on floating numbers.
+  [[nodiscard]] std::shared_ptr<const Folded> decision(std::size_t i) const {
+    const bool decided_on_reals = std::ranges::any_of(inputs_, [](const auto& input) {
+      return is_floating(input->type()) || input->folded() != nullptr;
+    });
+    return decided_on_reals ? made(i) : nullptr;
   }
 
   // A difference of numbers that are nearly equal, a step that rounding leaves open: intervals of

@@ -20,16 +20,6 @@
 namespace lipscope {
 namespace {
 
-// Names in a damaged file may hold anything; a message is one line.
-std::string one_line(std::string text) {
-  constexpr std::size_t kLongest = 1000;
-  if (text.size() > kLongest) text.resize(kLongest);
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < ' ') c = ' ';
-  }
-  return text;
-}
-
 ModelInput read_input(const onnx::ValueInfoProto& info) {
   ModelInput input{.name = info.name()};
   if (!info.type().has_tensor_type()) {

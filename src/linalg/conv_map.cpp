@@ -10,7 +10,7 @@
 #include "base/rounding.h"
 #include "linalg/conv_taps.h"
 #include "linalg/definite.h"
-#include "linalg/norm_map.h"
+#include "linalg/norm_ways.h"
 
 namespace lipscope {
 namespace {
@@ -99,17 +99,29 @@ void ConvMap::image_down(const double* x, double* y) const {
 }
 
 SpectralUpper ConvMap::spectral(const NormEffort& effort) const {
-  SpectralUpper result = conv_gram_spectral(shape_, weights_, effort);
-  const bool exact = result.upper < kInf;
+  const auto with_radius = [&](SpectralUpper bound) {
+    if (radius_ != nullptr && bound.upper < kInf)
+      bound.upper = add_up(bound.upper, cheap_spectral(ConvMap(shape_, radius_, nullptr)).upper);
+    return bound;
+  };
+  NormWays ways(effort);
+  ways.consider("Gram matrix of a convolution [norms-9]", [&](const NormEffort& e) {
+    return with_radius(conv_gram_spectral(shape_, weights_, e));
+  });
+  const bool exact = ways.found();
+  std::vector<double> wave;
   if (!exact) {
-    SpectralUpper fourier = fourier_spectral(shape_, weights_, effort);
-    SpectralUpper kernel = kernel_spectral(shape_, weights_, effort);
-    result = fourier.upper <= kernel.upper ? std::move(fourier) : std::move(kernel);
-    if (result.vector.empty()) result.vector = std::move(fourier.vector);
+    ways.consider("Fourier symbol on a larger grid [norms-10]", [&](const NormEffort& e) {
+      SpectralUpper fourier = fourier_spectral(shape_, weights_, e);
+      wave = std::move(fourier.vector);
+      return with_radius(std::move(fourier));
+    });
+    ways.consider("patches and reshaped kernel [norms-11]", [&](const NormEffort& e) {
+      return with_radius(kernel_spectral(shape_, weights_, e));
+    });
   }
-  if (radius_ != nullptr && result.upper < kInf) {
-    result.upper = add_up(result.upper, cheap_spectral(ConvMap(shape_, radius_, nullptr)).upper);
-  }
+  SpectralUpper result = ways.take();
+  if (result.vector.empty()) result.vector = std::move(wave);
   if (exact || !effort.want_lower) return result;
   // The Fourier bound is some 1e-3 wide: no need for more digits below.
   std::vector<double> image(static_cast<std::size_t>(rows()));

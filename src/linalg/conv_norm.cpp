@@ -77,7 +77,7 @@ SpectralUpper conv_gram_spectral(const ConvShape& shape, const double* weights,
     }
   }
   gram.finish(others + taps + 2);
-  SpectralUpper result = top_of_gram(gram);
+  SpectralUpper result = top_of_gram(gram, effort.steps);
   if (result.vector.empty()) return result;
   const Index positions = input ? shape.input_size() : shape.output_size();
   std::vector<double> vector(static_cast<std::size_t>(n));
@@ -100,7 +100,7 @@ SpectralUpper kernel_spectral(const ConvShape& shape, const double* weights,
   const Index cols = shape.in_channels * shape.kernel_size();
   const auto kernel = dense_map(shape.out_channels, cols, weights, nullptr);
   double norm = kernel->spectral(effort).upper;
-  if (!(norm < kInf)) norm = cheap_spectral(*kernel).upper;
+  if (!(norm < kInf)) norm = cheap_spectral(*kernel, effort).upper;
   const double copies = static_cast<double>(TapLists(shape, false).most());
   return {gain_mul_up(sqrt_up(copies), norm), "patches and reshaped kernel [norms-11]", {}};
 }

@@ -43,6 +43,16 @@ double normalise(double* x, Index n) {
   return length;
 }
 
+// How far a matrix with a Cholesky factor can be from being definite [norms-5]; 2 n + 16 leaves
+// room over the n + 4 roundings proved there.
+double factor_error_up(Index n, double trace) {
+  const double gamma = gamma_up(static_cast<std::size_t>(2 * n + 16));
+  if (!(gamma < 0.5)) return kInf;
+  const double order = static_cast<double>(n);
+  const double underflow = mul_up(order, mul_up(add_up(order + 1, trace), 0x1p-1070));
+  return add_up(mul_up(div_up(gamma, sub_down(1, gamma)), trace), underflow);
+}
+
 struct TopOfTridiagonal {
   double value, error;         // error: estimated, relative
   std::vector<double> vector;  // coordinates in the Lanczos basis
@@ -76,12 +86,7 @@ double definite_deficit_up(Index n, double* matrix) {
   for (Index i = 0; i < n; ++i) {
     if (!(matrix[i * (n + 1)] > 0)) return kInf;
   }
-  // [norms-5]; 2 n + 16 leaves room over the n + 4 roundings proved there.
-  const double gamma = gamma_up(static_cast<std::size_t>(2 * n + 16));
-  if (!(gamma < 0.5)) return kInf;
-  const double order = static_cast<double>(n);
-  const double underflow = mul_up(order, mul_up(add_up(order + 1, trace), 0x1p-1070));
-  return add_up(mul_up(div_up(gamma, sub_down(1, gamma)), trace), underflow);
+  return factor_error_up(n, trace);
 }
 
 Gram::Gram(Index n)
@@ -141,6 +146,22 @@ double Gram::top_up(double guess, double slack, int attempts) {
     if (bound < kInf) return bound;
   }
   return kInf;
+}
+
+double Gram::doubt(double top) const {
+  const double order = static_cast<double>(n_);
+  return add_up(factor_error_up(n_, mul_up(order, top)), error_up_);
+}
+
+bool Gram::proves(double top) {
+  if (n_ == 0) return top >= 0;
+  if (!std::isfinite(top) || !std::isfinite(error_up_)) return false;
+  const double shift = sub_down(top, mul_up(2, doubt(top)));
+  return shift > 0 && try_shift(shift) <= top;
+}
+
+double Gram::portable(double top) const {
+  return n_ == 0 || !(top < kInf) ? top : add_up(top, mul_up(8, doubt(top)));
 }
 
 Ritz lanczos(Index n, const std::function<void(const double*, double*)>& multiply,

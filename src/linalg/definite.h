@@ -34,11 +34,17 @@ class Gram {
   // Upper bound of the largest eigenvalue of B'B, or +inf: tries to prove it near `guess`, raising
   // it `attempts` times. `slack`: relative distance of the first trial from the guess.
   [[nodiscard]] double top_up(double guess, double slack, int attempts);
+  // Whether no eigenvalue of B'B is above `top`, by one factorisation.
+  [[nodiscard]] bool proves(double top);
+  // A number above `top`, a proved bound, that every machine can prove [norms-7].
+  [[nodiscard]] double portable(double top) const;
   // Smallest relative slack with which a trial can be expected to succeed.
   [[nodiscard]] double least_slack() const;
 
  private:
   [[nodiscard]] double try_shift(double shift);
+  // What try_shift adds to a shift up to `top`, at most.
+  [[nodiscard]] double doubt(double top) const;
   Index n_;
   std::unique_ptr<double[]> entries_;
   std::vector<double> diagonal_;

@@ -117,6 +117,11 @@ class Symbol {
   [[nodiscard]] double aliases() const { return static_cast<double>(aliases_); }
   // All blocks, with a few digits.
   [[nodiscard]] Part bound_all() const;
+  // Whether no block has a squared norm above `claim`; then the largest radius of an exponential,
+  // else +inf. Nothing is looked for. `sharp`: claims near the last digit are meant, too.
+  [[nodiscard]] double spread_if_at_most(double claim, bool sharp) const;
+  // Above `bound`, which was proved of all blocks: what every machine can prove.
+  [[nodiscard]] double portable(double bound, bool sharp) const;
   [[nodiscard]] double error_up(double spread) const;
   // The wave of the best frequency on an image, which starts at cell 0 of the grid; `fade`: under
   // the first sine arch of each axis.
@@ -138,6 +143,8 @@ class Symbol {
                                    Part& part) const;
   [[nodiscard]] Gram gram_of(const std::vector<double>& real) const;
   [[nodiscard]] double sharp_bound(Index at, double square, double slack) const;
+  [[nodiscard]] double sharp_top(const std::vector<double>& real, double shift) const;
+  [[nodiscard]] bool block_at_most(const double* block, double claim, bool sharp) const;
   [[nodiscard]] double sharp_quotient(Index at, Part& part) const;
   Spatial full_frequency(Index frequency, Index alias) const {
     Spatial at = unflatten(frequency, base_);
@@ -302,7 +309,10 @@ double Symbol::sharp_bound(Index at, double square, double slack) const {
   Gram gram = gram_of(real);
   const double plain = gram.top_up(square * (1 - gram.least_slack()), 0, 1);
   if (plain <= square) return plain;
-  const double shift = square * (1 + slack);
+  return sharp_top(real, square * (1 + slack));
+}
+
+double Symbol::sharp_top(const std::vector<double>& real, double shift) const {
   const Index rows = 2 * outs_, cols = 2 * ins_ * aliases_;
   if (by_rows_) return sharp_top_up(rows, cols, real, shift);
   std::vector<double> turned(real.size());
@@ -367,6 +377,41 @@ double Symbol::sharpen(Part& part) const {
   return lower;
 }
 
+bool Symbol::block_at_most(const double* block, double claim, bool sharp) const {
+  const double frobenius = norm2_up({block, static_cast<std::size_t>(2 * outs_ * ins_ * aliases_)});
+  if (mul_up(frobenius, frobenius) <= claim) return true;
+  const std::vector<double> real = real_block(block);
+  Gram gram = gram_of(real);
+  if (gram.proves(claim)) return true;
+  const double lower = claim * (1 - 64 * kUnitRoundoff * static_cast<double>(order()));
+  return sharp && sharp_top(real, lower) <= claim;
+}
+
+double Symbol::spread_if_at_most(double claim, bool sharp) const {
+  const Index size = shard(), shards = (frequencies() + size - 1) / size;
+  std::vector<double> spreads(static_cast<std::size_t>(shards), kInf);
+  const SerialBlas serial;
+  parallel_for(shards, 1, [&](Index begin, Index end) {
+    for (Index i = begin; i < end; ++i) {
+      std::vector<double> all;
+      const Index from = i * size, to = std::min((i + 1) * size, frequencies());
+      const double spread = blocks(from, to, all);
+      bool holds = true;
+      for (Index f = from; f < to && holds; ++f)
+        holds = block_at_most(all.data() + (f - from) * 2 * aliases_ * outs_ * ins_, claim, sharp);
+      if (holds) spreads[static_cast<std::size_t>(i)] = spread;
+    }
+  });
+  return largest(spreads);
+}
+
+double Symbol::portable(double bound, bool sharp) const {
+  const double n = static_cast<double>(order());
+  if (sharp) return mul_up(bound, 1 + 0x1p-40 + 256 * n * kUnitRoundoff);
+  const double deep = static_cast<double>(std::max(outs_, ins_ * aliases_));
+  return mul_up(bound, 1 + 8 * n * (2 * n + 2 * deep + 32) * kUnitRoundoff);
+}
+
 double Symbol::error_up(double spread) const {
   std::vector<double> sums(static_cast<std::size_t>(outs_ * ins_));
   for (Index i = 0; i < outs_ * ins_; ++i) {
@@ -410,26 +455,52 @@ std::vector<double> Symbol::wave(const Part& part, const Spatial& image, bool fa
 
 SpectralUpper fourier_spectral(const ConvShape& shape, const double* weights,
                                const NormEffort& effort) {
-  static constexpr std::string_view kHow = "Fourier symbol on a larger grid [norms-10]";
+  static constexpr std::string_view kHow = "Fourier symbol on a larger grid [norms-10]",
+                                    kStep = "squared norms of blocks [norms-10]";
   const Symbol symbol(larger_grid(shape), weights);
   if (symbol.empty()) return {0, kHow, {}};
   if (symbol.order() > effort.max_dense || symbol.work() > effort.max_work) return {};
-  const Part all = symbol.bound_all();
-  const double norm = sqrt_up(div_up(all.bound, symbol.aliases()));
-  return {add_up(norm, symbol.error_up(all.spread)), kHow, symbol.wave(all, shape.input, true)};
+  const auto norm_up = [&](double square, double spread) {
+    return add_up(sqrt_up(div_up(square, symbol.aliases())), symbol.error_up(spread));
+  };
+  if (effort.steps != nullptr && effort.steps->given()) {
+    if (effort.steps->theorem() != kStep) return {};
+    const double claim = effort.steps->take();
+    const double spread = symbol.spread_if_at_most(claim, false);
+    return {spread < kInf ? norm_up(claim, spread) : kInf, kHow, {}};
+  }
+  Part all = symbol.bound_all();
+  if (effort.steps != nullptr && all.bound < kInf) {
+    all.bound = symbol.portable(all.bound, false);
+    effort.steps->add(kStep, all.bound);
+  }
+  return {norm_up(all.bound, all.spread), kHow, symbol.wave(all, shape.input, true)};
 }
 
 TorusBound torus_spectral(const Torus& torus, const double* weights, const NormEffort& effort) {
+  static constexpr std::string_view kStep = "squared norms of blocks [norms-12]";
   const Symbol symbol(torus, weights);
   if (symbol.empty()) return {0, 0, {}};
   if (symbol.order() > effort.max_dense || symbol.work() > effort.max_work) return {};
+  const auto norm_up = [&](double square, double error) {
+    const double upper = add_up(sqrt_up(div_up(square, symbol.aliases())), error);
+    return upper == upper ? upper : kInf;
+  };
+  if (effort.steps != nullptr && effort.steps->given()) {
+    if (effort.steps->theorem() != kStep) return {};
+    const double claim = effort.steps->take();
+    const double spread = symbol.spread_if_at_most(claim, true);
+    return {0, spread < kInf ? norm_up(claim, symbol.error_up(spread)) : kInf, {}};
+  }
   Part all = symbol.bound_all();
   const double quotient = symbol.sharpen(all);
   const double error = symbol.error_up(all.spread);
-  const double upper = add_up(sqrt_up(div_up(all.bound, symbol.aliases())), error);
+  if (effort.steps != nullptr && all.bound < kInf) {
+    all.bound = symbol.portable(all.bound, true);
+    effort.steps->add(kStep, all.bound);
+  }
   const double lower = sub_down(div_down(quotient, sqrt_up(symbol.aliases())), error);
-  return {lower > 0 ? lower : 0, upper == upper ? upper : kInf,
-          symbol.wave(all, torus.grid, false)};
+  return {lower > 0 ? lower : 0, norm_up(all.bound, error), symbol.wave(all, torus.grid, false)};
 }
 
 }  // namespace lipscope

@@ -66,12 +66,19 @@ double unwind(double last, const std::vector<Step>& steps, Index n) {
 
 }  // namespace
 
-SpectralUpper gram_iteration(Index rows, Index cols, const double* entries, double max_work,
-                             int max_squarings) {
+SpectralUpper gram_iteration(Index rows, Index cols, const double* entries,
+                             const NormEffort& effort, int max_squarings) {
+  static constexpr std::string_view kStep = "squarings [norms-15]";
+  const bool follows = effort.steps != nullptr && effort.steps->given();
+  if (follows) {
+    if (effort.steps->theorem() != kStep) return {};
+    const double times = effort.steps->take();
+    max_squarings = times >= 0 && times <= max_squarings ? static_cast<int>(times) : 0;
+  }
   const bool tall = rows >= cols;
   const Index n = std::min(rows, cols), depth = std::max(rows, cols);
   const double order = static_cast<double>(n), per_step = order * order * order / 2;
-  double left = max_work - order * order * static_cast<double>(depth) / 2;
+  double left = effort.max_work - order * order * static_cast<double>(depth) / 2;
   if (n == 0 || left < 0 || depth > std::numeric_limits<int>::max()) return {};
   std::vector<double> g(static_cast<std::size_t>(n * n)), next(g.size());
   square(tall, n, depth, entries, cols, g);
@@ -90,10 +97,12 @@ SpectralUpper gram_iteration(Index rows, Index cols, const double* entries, doub
     const double bound = unwind(size, steps, n);
     const bool settled = !(bound < best * (1 - 1e-4));
     if (bound < best) best = bound;
-    if (settled) break;
+    if (settled && !follows) break;
   }
   const double upper = sqrt_up(add_up(best, first_error));
   if (!(upper < kInf)) return {};
+  if (effort.steps != nullptr && !follows)
+    effort.steps->add(kStep, static_cast<double>(steps.size()));
   return {upper, "Gram iteration [norms-15]", {}};
 }
 

@@ -9,8 +9,8 @@ namespace lipscope {
 
 // Row-major entries of moderate size (see ScaledWeights). Squares until the bound settles, at most
 // `max_squarings` times and while all products together stay below max_work multiplications; gives
-// up (+inf) if the Gram matrix alone is above that. No vector.
+// up (+inf) if the Gram matrix alone is above that. Given steps say how often. No vector.
 [[nodiscard]] SpectralUpper gram_iteration(Index rows, Index cols, const double* entries,
-                                           double max_work, int max_squarings = 12);
+                                           const NormEffort& effort, int max_squarings = 12);
 
 }  // namespace lipscope

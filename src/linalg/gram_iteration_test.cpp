@@ -33,7 +33,7 @@ TEST(GramIteration, IsAnUpperBoundAfterAnyNumberOfSteps) {
     const long double value = reference::spectral(a);
     double before = kInf;
     for (const int steps : {0, 1, 2, 5, 12}) {
-      const double upper = gram_iteration(rows, cols, x.data(), kWork, steps).upper;
+      const double upper = gram_iteration(rows, cols, x.data(), {.max_work = kWork}, steps).upper;
       EXPECT_GE(static_cast<long double>(upper), value * (1 - 1e-17L)) << steps;
       EXPECT_LE(upper, before * (1 + 1e-12));
       before = upper;
@@ -47,7 +47,7 @@ TEST(GramIteration, RankOneIsExact) {
   for (int i = 0; i < 30; ++i) {
     for (int j = 0; j < 20; ++j) x.push_back((i % 4 + 1) * (j % 3 - 1));
   }
-  const SpectralUpper b = gram_iteration(30, 20, x.data(), kWork);
+  const SpectralUpper b = gram_iteration(30, 20, x.data(), {.max_work = kWork});
   double frobenius = 0;
   for (const double v : x) frobenius += v * v;
   EXPECT_GE(b.upper, std::sqrt(frobenius) * (1 - 1e-15));
@@ -59,23 +59,25 @@ TEST(GramIteration, Identity) {
   constexpr Index kSize = 64;
   std::vector<double> x(kSize * kSize);
   for (std::size_t i = 0; i < kSize; ++i) x[i * (kSize + 1)] = 1;
-  EXPECT_NEAR(gram_iteration(kSize, kSize, x.data(), kWork, 0).upper, std::sqrt(8), 1e-9);
-  EXPECT_NEAR(gram_iteration(kSize, kSize, x.data(), kWork, 1).upper, std::pow(64, 0.125), 1e-9);
-  const double settled = gram_iteration(kSize, kSize, x.data(), kWork).upper;
+  EXPECT_NEAR(gram_iteration(kSize, kSize, x.data(), {.max_work = kWork}, 0).upper, std::sqrt(8),
+              1e-9);
+  EXPECT_NEAR(gram_iteration(kSize, kSize, x.data(), {.max_work = kWork}, 1).upper,
+              std::pow(64, 0.125), 1e-9);
+  const double settled = gram_iteration(kSize, kSize, x.data(), {.max_work = kWork}).upper;
   EXPECT_GE(settled, 1);
   EXPECT_LE(settled, 1.001);
 }
 
 TEST(GramIteration, StopsWhereWorkEnds) {
   const std::vector<double> x(100, 1.0);
-  EXPECT_EQ(gram_iteration(10, 10, x.data(), 0).upper, kInf);
-  EXPECT_EQ(gram_iteration(0, 10, x.data(), kWork).upper, kInf);
-  EXPECT_LE(gram_iteration(10, 10, x.data(), 600).upper, 10.0001);
+  EXPECT_EQ(gram_iteration(10, 10, x.data(), {.max_work = 0}).upper, kInf);
+  EXPECT_EQ(gram_iteration(0, 10, x.data(), {.max_work = kWork}).upper, kInf);
+  EXPECT_LE(gram_iteration(10, 10, x.data(), {.max_work = 600}).upper, 10.0001);
   const std::vector<double> zeros(100, 0.0);
-  EXPECT_LE(gram_iteration(10, 10, zeros.data(), kWork).upper, 1e-150);
+  EXPECT_LE(gram_iteration(10, 10, zeros.data(), {.max_work = kWork}).upper, 1e-150);
   std::vector<double> bad = x;
   bad[3] = kNaN;
-  EXPECT_EQ(gram_iteration(10, 10, bad.data(), kWork).upper, kInf);
+  EXPECT_EQ(gram_iteration(10, 10, bad.data(), {.max_work = kWork}).upper, kInf);
 }
 
 TEST(GramIteration, ReplacesTheFactorisationOfLargeMatrices) {

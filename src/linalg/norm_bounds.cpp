@@ -2,25 +2,20 @@
 // Bounds for any pair of norms, from what a NormMap offers.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "base/interval.h"
 #include "base/rounding.h"
 #include "linalg/definite.h"
 #include "linalg/norm_map.h"
+#include "linalg/norm_ways.h"
 
 namespace lipscope {
 namespace {
 
-struct Upper {
-  double value = kInf;
-  std::string_view how = "none";
-  void consider(double candidate, std::string_view label) {
-    if (candidate < value) {
-      value = candidate;
-      how = label;
-    }
-  }
-};
+void keep_least(double candidate, double& best) {
+  if (candidate < best) best = candidate;
+}
 
 Interval clamp01(const Interval& x) {
   return {std::clamp(x.lo, 0.0, 1.0), std::clamp(x.hi, 0.0, 1.0)};
@@ -44,35 +39,36 @@ double between_up(double x, double y, const Interval& theta) {
 }
 
 // Riesz-Thorin for p <= q [norms-8]: the segment from (1/2, 1/2), and segments between the edges.
-void interpolate(const NormMap& map, double p, double q, double spectral, Upper& best) {
-  static constexpr std::string_view kHow = "interpolation [norms-8]";
+double interpolated_up(const NormMap& map, double p, double q, double spectral) {
+  double best = kInf;
   const Interval a = reciprocal(p), b = reciprocal(q), half = point(0.5);
   if (p == q) {
     const double one = norm_from_one_up(map, point(1)), inf = norm_to_infinity_up(map, point(0));
-    best.consider(between_up(inf, one, a), kHow);
-    if (p < 2) best.consider(between_up(spectral, one, clamp01(2.0 * a - 1.0)), kHow);
-    if (p > 2) best.consider(between_up(spectral, inf, clamp01(1.0 - 2.0 * a)), kHow);
-    return;
+    keep_least(between_up(inf, one, a), best);
+    if (p < 2) keep_least(between_up(spectral, one, clamp01(2.0 * a - 1.0)), best);
+    if (p > 2) keep_least(between_up(spectral, inf, clamp01(1.0 - 2.0 * a)), best);
+    return best;
   }
   if ((a + b).lo >= 1) {
     const Interval theta = clamp01(2.0 * a - 1.0);
     const double edge = norm_from_one_up(map, clamp01(half + (b - half) / theta));
-    best.consider(between_up(spectral, edge, theta), kHow);
+    keep_least(between_up(spectral, edge, theta), best);
   } else if ((a + b).hi <= 1) {
     const Interval theta = clamp01(1.0 - 2.0 * b);
     const double edge = norm_to_infinity_up(map, clamp01(half + (a - half) / theta));
-    best.consider(between_up(spectral, edge, theta), kHow);
+    keep_least(between_up(spectral, edge, theta), best);
   } else if (const double wider = p * (1 + 0x1p-48); wider < q) {
-    return interpolate(map, wider, q, spectral, best);  // the norm grows with p
+    return interpolated_up(map, wider, q, spectral);  // the norm grows with p
   }
-  if (!(b.hi < a.lo)) return;
+  if (!(b.hi < a.lo)) return best;
   for (int i = 0; i <= 4; ++i) {
     const double theta = std::clamp(b.hi + (a.lo - b.hi) * i / 4, b.hi, a.lo);
     if (!(theta > 0 && theta < 1)) continue;
     const double one = norm_from_one_up(map, clamp01(b / theta));
     const double inf = norm_to_infinity_up(map, clamp01((a - theta) / (1.0 - point(theta))));
-    best.consider(between_up(inf, one, point(theta)), kHow);
+    keep_least(between_up(inf, one, point(theta)), best);
   }
+  return best;
 }
 
 // (s / max s)^e, and max s.
@@ -119,60 +115,100 @@ double both_schur_up(const NormMap& map, double p, double q, int steps) {
                   schur_up(map, true, q_dual.hi, p_dual.lo, steps));
 }
 
-// p -> p, 1 < p < inf.
-Upper diagonal_upper(const NormMap& map, double p, double spectral) {
-  Upper best;
-  if (p == 2) {
-    best.consider(spectral, "spectral norm");
-    return best;
+// The spectral norm for all ways that ask for it: found once, its steps part of each of them.
+class SpectralOnce {
+ public:
+  explicit SpectralOnce(const NormMap& map) : map_(map) {}
+
+  [[nodiscard]] double upper(const NormEffort& effort) {
+    if (effort.steps != nullptr && effort.steps->given()) return find(effort).upper;
+    if (!known_) {
+      NormEffort own = effort;
+      if (effort.steps != nullptr) own.steps = &steps_;
+      known_ = find(own);
+    }
+    if (effort.steps != nullptr) effort.steps->append(steps_);
+    return known_->upper;
   }
-  interpolate(map, p, p, spectral, best);
-  best.consider(both_schur_up(map, p, p, 4), "Schur test [norms-4]");
-  return best;
+  [[nodiscard]] const std::vector<double>& vector(const NormEffort& effort) {
+    if (!known_) known_ = find(effort);
+    return known_->vector;
+  }
+
+ private:
+  [[nodiscard]] SpectralUpper find(const NormEffort& effort) const {
+    SpectralUpper found = map_.spectral(effort);
+    return found.upper < kInf ? found : cheap_spectral(map_, effort);
+  }
+
+  const NormMap& map_;
+  std::optional<SpectralUpper> known_;
+  ProofSteps steps_;
+};
+
+// p -> p, 1 < p < inf.
+double diagonal_up(const NormMap& map, double p, double spectral) {
+  if (p == 2) return spectral;
+  return std::min(interpolated_up(map, p, p, spectral), both_schur_up(map, p, p, 4));
 }
 
-Upper general_upper(const NormMap& map, double p, double q, double spectral) {
-  Upper best;
+SpectralUpper general_upper(const NormMap& map, double p, double q, SpectralOnce& spectral,
+                            const NormEffort& effort) {
+  NormWays ways(effort);
   const Norm in(p), out(q), two(2);
   const Interval p_dual = dual_exponent(p);
-  best.consider(pnorm_up(map.norms(Lines::kRows, Toward::kUp, p_dual.lo), q),
-                "row norms [norms-3]");
-  best.consider(pnorm_up(map.norms(Lines::kColumns, Toward::kUp, q), p_dual.lo),
-                "column norms [norms-3]");
-  best.consider(both_schur_up(map, p, q, 6), "Schur test [norms-4]");
-  best.consider(gain_mul_up(gain_mul_up(norm_equivalence_up(map.cols(), in, two), spectral),
-                            norm_equivalence_up(map.rows(), two, out)),
-                "spectral norm and norm equivalence [norms-3]");
+  ways.consider("row norms [norms-3]", [&](const NormEffort&) {
+    return pnorm_up(map.norms(Lines::kRows, Toward::kUp, p_dual.lo), q);
+  });
+  ways.consider("column norms [norms-3]", [&](const NormEffort&) {
+    return pnorm_up(map.norms(Lines::kColumns, Toward::kUp, q), p_dual.lo);
+  });
+  ways.consider("Schur test [norms-4]",
+                [&](const NormEffort&) { return both_schur_up(map, p, q, 6); });
+  ways.consider("spectral norm and norm equivalence [norms-3]", [&](const NormEffort& e) {
+    const double inner = gain_mul_up(norm_equivalence_up(map.cols(), in, two), spectral.upper(e));
+    return gain_mul_up(inner, norm_equivalence_up(map.rows(), two, out));
+  });
   if (p <= q) {
-    interpolate(map, p, q, spectral, best);
+    ways.consider("interpolation [norms-8]", [&](const NormEffort& e) {
+      return interpolated_up(map, p, q, spectral.upper(e));
+    });
+    return ways.take();
+  }
+  ways.consider("interpolation and norm equivalence [norms-8]", [&](const NormEffort& e) {
+    const double top = spectral.upper(e);
+    double best = kInf;
+    for (const double r : {p, q}) {
+      if (r == kInf || r == 1 || r == 2) continue;
+      const double inner =
+          gain_mul_up(norm_equivalence_up(map.cols(), in, Norm(r)), diagonal_up(map, r, top));
+      keep_least(gain_mul_up(inner, norm_equivalence_up(map.rows(), Norm(r), out)), best);
+    }
     return best;
-  }
-  for (const double r : {p, q}) {
-    if (r == kInf || r == 1 || r == 2) continue;
-    const double middle = diagonal_upper(map, r, spectral).value;
-    best.consider(gain_mul_up(gain_mul_up(norm_equivalence_up(map.cols(), in, Norm(r)), middle),
-                              norm_equivalence_up(map.rows(), Norm(r), out)),
-                  "interpolation and norm equivalence [norms-8]");
-  }
+  });
   if (q == 1) {
-    const double one = norm_from_one_up(map, point(1));
-    best.consider(gain_mul_up(norm_equivalence_up(map.cols(), in, Norm(1)), one),
-                  "column norms and norm equivalence [norms-3]");
+    ways.consider("column norms and norm equivalence [norms-3]", [&](const NormEffort&) {
+      return gain_mul_up(norm_equivalence_up(map.cols(), in, Norm(1)),
+                         norm_from_one_up(map, point(1)));
+    });
   }
-  return best;
+  return ways.take();
 }
 
 }  // namespace
 
-SpectralUpper cheap_spectral(const NormMap& map) {
-  Upper best;
-  const std::vector<double> rows = map.norms(Lines::kRows, Toward::kUp, 2);
-  best.consider(pnorm_up(rows, 2), "Frobenius norm [norms-3]");
-  const double one = largest(map.norms(Lines::kColumns, Toward::kUp, 1));
-  const double inf = largest(map.norms(Lines::kRows, Toward::kUp, 1));
-  best.consider(gain_mul_up(sqrt_up(one), sqrt_up(inf)), "row and column sums [norms-8]");
-  best.consider(both_schur_up(map, 2, 2, 4), "Schur test [norms-4]");
-  return {best.value, best.how, {}};
+SpectralUpper cheap_spectral(const NormMap& map, const NormEffort& effort) {
+  NormWays ways(effort);
+  ways.consider("Frobenius norm [norms-3]", [&](const NormEffort&) {
+    return pnorm_up(map.norms(Lines::kRows, Toward::kUp, 2), 2);
+  });
+  ways.consider("row and column sums [norms-8]", [&](const NormEffort&) {
+    return gain_mul_up(sqrt_up(largest(map.norms(Lines::kColumns, Toward::kUp, 1))),
+                       sqrt_up(largest(map.norms(Lines::kRows, Toward::kUp, 1))));
+  });
+  ways.consider("Schur test [norms-4]",
+                [&](const NormEffort&) { return both_schur_up(map, 2, 2, 4); });
+  return ways.take();
 }
 
 NormBracket bracket_of(const NormMap& map, const NormPair& norms, const NormEffort& effort) {
@@ -188,20 +224,20 @@ NormBracket bracket_of(const NormMap& map, const NormPair& norms, const NormEffo
     return {largest(map.norms(Lines::kRows, Toward::kDown, dual.hi)),
             largest(map.norms(Lines::kRows, Toward::kUp, dual.lo)), "row norms [norms-1]"};
   }
+  if (p != 2 || q != 2) {
+    SpectralOnce spectral(map);
+    const SpectralUpper upper = general_upper(map, p, q, spectral, effort);
+    NormBracket out{0, upper.upper, upper.how};
+    if (effort.want_lower) out.lower = general_lower(map, p, q, spectral.vector(effort));
+    return out;
+  }
   SpectralUpper spectral = map.spectral(effort);
   if (!(spectral.upper < kInf)) {
-    SpectralUpper cheap = cheap_spectral(map);
+    SpectralUpper cheap = cheap_spectral(map, effort);
     spectral.upper = cheap.upper;
     spectral.how = cheap.how;
   }
   NormBracket out{0, spectral.upper, spectral.how};
-  if (p != 2 || q != 2) {
-    const Upper upper = general_upper(map, p, q, spectral.upper);
-    out.upper = upper.value;
-    out.how = upper.how;
-    if (effort.want_lower) out.lower = general_lower(map, p, q, spectral.vector);
-    return out;
-  }
   if (!effort.want_lower) return out;
   if (spectral.vector.empty()) {
     std::vector<double> image = vector_of(map.rows());

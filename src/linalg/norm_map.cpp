@@ -12,6 +12,7 @@
 #include "linalg/blas.h"
 #include "linalg/definite.h"
 #include "linalg/gram_iteration.h"
+#include "linalg/norm_ways.h"
 
 namespace lipscope {
 namespace {
@@ -53,7 +54,7 @@ class DenseMap final : public NormMap {
   std::vector<double> row_norms(Toward toward, double p) const;
   std::vector<double> column_norms(Toward toward, double p) const;
   double radius_spectral_up() const;
-  SpectralUpper squared_spectral(const NormEffort& effort) const;
+  SpectralUpper factored_spectral(const NormEffort& effort) const;
 
   const double *entries_, *radius_;
 };
@@ -119,27 +120,35 @@ double DenseMap::radius_spectral_up() const {
   return cheap_spectral(radius).upper;
 }
 
-SpectralUpper DenseMap::squared_spectral(const NormEffort& effort) const {
-  SpectralUpper result = gram_iteration(rows(), cols(), entries_, effort.max_work);
-  if (!(result.upper < kInf)) return {};
-  result.upper = add_up(result.upper, radius_spectral_up());
-  SpectralUpper cheap = cheap_spectral(*this);
-  return cheap.upper < result.upper ? cheap : result;
+SpectralUpper DenseMap::spectral(const NormEffort& effort) const {
+  NormWays ways(effort);
+  if (std::min(rows(), cols()) <= effort.max_dense) {
+    ways.consider("Cholesky factorisation [norms-7]",
+                  [&](const NormEffort& e) { return factored_spectral(e); });
+    return ways.take();
+  }
+  ways.consider("Gram iteration [norms-15]", [&](const NormEffort& e) {
+    SpectralUpper result = gram_iteration(rows(), cols(), entries_, e);
+    if (result.upper < kInf) result.upper = add_up(result.upper, radius_spectral_up());
+    return result;
+  });
+  ways.consider("sizes of the entries [norms-4]",
+                [&](const NormEffort& e) { return cheap_spectral(*this, e); });
+  return ways.take();
 }
 
-SpectralUpper DenseMap::spectral(const NormEffort& effort) const {
+SpectralUpper DenseMap::factored_spectral(const NormEffort& effort) const {
   const bool tall = rows() >= cols();
   const Index n = std::min(rows(), cols()), k = std::max(rows(), cols());
   const double order = static_cast<double>(n);
   const double work = order * order * (static_cast<double>(k) + order);
-  if (n > effort.max_dense) return squared_spectral(effort);
   if (k > kBlasLimit || work > effort.max_work) return {};
   Gram gram(n);
   cblas_dsyrk(CblasRowMajor, CblasUpper, tall ? CblasTrans : CblasNoTrans, static_cast<int>(n),
               static_cast<int>(k), 1.0, entries_, static_cast<int>(cols()), 0.0, gram.data(),
               static_cast<int>(n));
   gram.finish(k + 2);
-  SpectralUpper result = top_of_gram(gram);
+  SpectralUpper result = top_of_gram(gram, effort.steps);
   result.upper = add_up(result.upper, radius_spectral_up());
   if (!tall && !result.vector.empty()) {
     std::vector<double> x(static_cast<std::size_t>(cols()));
@@ -248,7 +257,14 @@ void inflate_sums(double* sums, Index n, Index terms) {
   for (Index i = 0; i < n; ++i) sums[i] = keep > 0 ? div_up(add_up(sums[i], tiny), keep) : kInf;
 }
 
-SpectralUpper top_of_gram(Gram& gram) {
+SpectralUpper top_of_gram(Gram& gram, ProofSteps* steps) {
+  static constexpr std::string_view kHow = "Cholesky factorisation [norms-7]",
+                                    kStep = "largest eigenvalue [norms-7]";
+  if (steps != nullptr && steps->given()) {
+    if (steps->theorem() != kStep) return {};
+    const double claim = steps->take();
+    return {gram.proves(claim) ? sqrt_up(claim) : kInf, kHow, {}};
+  }
   const auto multiply = [&](const double* x, double* y) { gram.multiply(x, y); };
   // Small matrices are cheap enough for all digits; large ones aim at a width of some 1e-7.
   const bool small = gram.size() <= 256;
@@ -263,7 +279,11 @@ SpectralUpper top_of_gram(Gram& gram) {
     top = gram.top_up(ritz.value, slack, 1);
   }
   if (!(top < kInf)) top = gram.top_up(ritz.value, 4 * slack, 10);
-  return {sqrt_up(top), "Cholesky factorisation [norms-7]", std::move(ritz.vector)};
+  if (steps != nullptr && top < kInf) {
+    top = gram.portable(top);
+    steps->add(kStep, top);
+  }
+  return {sqrt_up(top), kHow, std::move(ritz.vector)};
 }
 
 std::unique_ptr<NormMap> dense_map(Index rows, Index cols, const double* entries,

@@ -76,7 +76,7 @@ class ScaledWeights {
 [[nodiscard]] NormBracket bracket_of(const NormMap& map, const NormPair& norms,
                                      const NormEffort& effort);
 // Upper bounds for 2->2 that need no factorisation, and the quotient at a vector (down).
-[[nodiscard]] SpectralUpper cheap_spectral(const NormMap& map);
+[[nodiscard]] SpectralUpper cheap_spectral(const NormMap& map, const NormEffort& effort = {});
 [[nodiscard]] double quotient_down(const NormMap& map, const NormPair& norms,
                                    std::span<const double> x);
 // For any p and q: the best quotient found from several starts, one of them an approximate singular
@@ -104,8 +104,8 @@ void inflate_sums(double* sums, Index n, Index terms);
 // the sums of their sizes and of what else may be wrong with them (`spread`).
 void deflate_sums(double* y, Index n, Index terms, const double* sizes, const double* spread);
 
-// Upper bound of ||B||_2 and an approximate eigenvector of B'B.
-[[nodiscard]] SpectralUpper top_of_gram(Gram& gram);
+// Upper bound of ||B||_2 and, unless it follows given steps, an approximate eigenvector of B'B.
+[[nodiscard]] SpectralUpper top_of_gram(Gram& gram, ProofSteps* steps);
 
 [[nodiscard]] std::unique_ptr<NormMap> dense_map(Index rows, Index cols, const double* entries,
                                                  const double* radius);

@@ -16,6 +16,7 @@
 #include "base/rounding_basic.h"
 #include "linalg/convolution.h"
 #include "lipscope/norm.h"
+#include "lipscope/proof_steps.h"
 
 namespace lipscope {
 
@@ -43,6 +44,9 @@ struct NormEffort {
   bool want_lower = true;
   Index max_dense = 4096;  // largest side of a matrix that is factored
   double max_work = 2e11;  // multiplications one method may spend on a spectral norm
+  // Unless null: steps to be written, `upper` then being what others can prove with them, or given
+  // steps: `upper` is what they prove, and nothing is looked for.
+  ProofSteps* steps = nullptr;
 };
 
 [[nodiscard]] NormBracket matrix_norm(const MatrixView& matrix, const NormPair& norms,

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/interval.h"
 #include "base/rounding.h"
+#include "linalg/norm_ways.h"
 #include "linalg/padded_conv_norm_map.h"
 
 namespace lipscope {
@@ -28,8 +29,15 @@ NormBracket group_bracket(const PaddedMap& map, const NormPair& norms, const Nor
   if (map.zero()) return {0, 0, "zero map"};
   const bool spectral = norms.in.p() == 2 && norms.out.p() == 2;
   if (spectral && map.rows() > 1 && map.cols() > 1 && map.covers_torus()) {
-    const TorusBound b = map.torus_bound(effort);
-    if (b.upper < kInf) return {b.lower, b.upper, "Fourier blocks of the torus [norms-12]"};
+    NormWays ways(effort);
+    double lower = 0;
+    ways.consider("Fourier blocks of the torus [norms-12]", [&](const NormEffort& e) {
+      const TorusBound bound = map.torus_bound(e);
+      lower = bound.lower;
+      return bound.upper;
+    });
+    if (const SpectralUpper best = ways.take(); best.upper < kInf)
+      return {lower, best.upper, best.how};
   }
   return bracket_of(map, norms, effort);
 }

@@ -11,6 +11,7 @@
 #include "base/rounding.h"
 #include "linalg/blas.h"
 #include "linalg/definite.h"
+#include "linalg/norm_ways.h"
 
 namespace lipscope {
 namespace {
@@ -26,12 +27,6 @@ std::vector<double> turned(Index rows, Index cols, const double* x) {
     for (Index j = 0; j < cols; ++j) out[j * rows + i] = x[i * cols + j];
   }
   return out;
-}
-
-void keep_smaller(SpectralUpper& best, SpectralUpper candidate) {
-  if (!(candidate.upper < best.upper)) return;
-  if (candidate.vector.empty()) candidate.vector = std::move(best.vector);
-  best = std::move(candidate);
 }
 
 // The torus of a circular convolution [norms-12], without taps that are zero. An axis with a single
@@ -389,7 +384,7 @@ SpectralUpper PaddedMap::gram_spectral(const NormEffort& effort) const {
     }
   }
   gram.finish(others + taps_.most(!input) + 2);
-  SpectralUpper result = top_of_gram(gram);
+  SpectralUpper result = top_of_gram(gram, effort.steps);
   if (result.vector.empty()) return result;
   std::vector<double> vector = turned(n / channels, channels, result.vector.data());
   if (!input) {
@@ -401,23 +396,22 @@ SpectralUpper PaddedMap::gram_spectral(const NormEffort& effort) const {
   return result;
 }
 
-// Padding times convolution, and patches times kernel [norms-14].
-SpectralUpper PaddedMap::factored_spectral(const NormEffort& effort) const {
+// Padding times convolution [norms-14].
+double PaddedMap::padded_spectral_up(const NormEffort& effort) const {
   NormEffort upper_only = effort;
   upper_only.want_lower = false;
   const ConvShape valid = valid_shape(shape());
   const double inner = conv_map(valid, weights_, radius_)->spectral(upper_only).upper;
-  SpectralUpper best{
-      gain_mul_up(sqrt_up(taps_.copies()), inner), "padding times convolution [norms-14]", {}};
+  return gain_mul_up(sqrt_up(taps_.copies()), inner);
+}
+
+// Patches times kernel [norms-14].
+double PaddedMap::patches_spectral_up(const NormEffort& effort) const {
   const auto kernel = dense_map(shape().out_channels, shape().in_channels * shape().kernel_size(),
                                 weights_, radius_);
   double norm = kernel->spectral(effort).upper;
-  if (!(norm < kInf)) norm = cheap_spectral(*kernel).upper;
-  keep_smaller(best, {gain_mul_up(sqrt_up(taps_.sightings()), norm),
-                      "patches and reshaped kernel [norms-14]",
-                      {}});
-  keep_smaller(best, cheap_spectral(*this));
-  return best;
+  if (!(norm < kInf)) norm = cheap_spectral(*kernel, effort).upper;
+  return gain_mul_up(sqrt_up(taps_.sightings()), norm);
 }
 
 bool PaddedMap::covers_torus() const {
@@ -441,23 +435,34 @@ TorusBound PaddedMap::torus_bound(const NormEffort& effort) const {
 }
 
 SpectralUpper PaddedMap::spectral(const NormEffort& effort) const {
-  static constexpr std::string_view kTorus = "Fourier blocks of the torus [norms-12]";
+  NormWays ways(effort);
+  std::vector<double> wave;
+  const auto consider_torus = [&] {
+    ways.consider("Fourier blocks of the torus [norms-12]", [&](const NormEffort& e) {
+      TorusBound torus = torus_bound(e);
+      wave = torus.vector;
+      return SpectralUpper{torus.upper, {}, std::move(torus.vector)};
+    });
+  };
   const bool covers = covers_torus();
-  if (covers) {
-    TorusBound torus = torus_bound(effort);
-    if (torus.upper < kInf) return {torus.upper, kTorus, std::move(torus.vector)};
+  if (covers) consider_torus();
+  if (!ways.found()) {
+    ways.consider("Gram matrix of a convolution [norms-14]", [&](const NormEffort& e) {
+      SpectralUpper gram = gram_spectral(e);
+      if (gram.upper < kInf) gram.upper = add_up(gram.upper, radius_spectral_up());
+      return gram;
+    });
   }
-  SpectralUpper gram = gram_spectral(effort);
-  if (gram.upper < kInf) {
-    gram.upper = add_up(gram.upper, radius_spectral_up());
-    return gram;
-  }
-  SpectralUpper best = factored_spectral(effort);
-  if (!covers) {
-    TorusBound torus = torus_bound(effort);
-    best.vector = std::move(torus.vector);
-    keep_smaller(best, {torus.upper, kTorus, {}});
-  }
+  if (ways.found()) return ways.take();
+  ways.consider("padding times convolution [norms-14]",
+                [&](const NormEffort& e) { return padded_spectral_up(e); });
+  ways.consider("patches and reshaped kernel [norms-14]",
+                [&](const NormEffort& e) { return patches_spectral_up(e); });
+  ways.consider("sizes of the entries [norms-4]",
+                [&](const NormEffort& e) { return cheap_spectral(*this, e); });
+  if (!covers) consider_torus();
+  SpectralUpper best = ways.take();
+  best.vector = std::move(wave);
   if (!effort.want_lower) return best;
   std::vector<double> image = vector_of(rows());
   const auto multiply = [&](const double* x, double* y) {

@@ -119,7 +119,8 @@ class PaddedMap final : public NormMap {
   [[nodiscard]] double radius_spectral_up() const;
   [[nodiscard]] SpectralUpper gram_spectral(const NormEffort& effort) const;
   [[nodiscard]] SpectralUpper dense_spectral(const NormEffort& effort) const;
-  [[nodiscard]] SpectralUpper factored_spectral(const NormEffort& effort) const;
+  [[nodiscard]] double padded_spectral_up(const NormEffort& effort) const;
+  [[nodiscard]] double patches_spectral_up(const NormEffort& effort) const;
 
   PaddedConv map_;
   const double *weights_, *radius_;  // of the kernel

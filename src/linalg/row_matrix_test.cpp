@@ -9,7 +9,7 @@
 namespace lipscope {
 namespace {
 
-std::mt19937_64 rng(5);
+std::mt19937_64 row_rng(5);
 
 double entry(const RowMatrix& m, Index row, Index col, bool radius = false) {
   double found = 0;
@@ -23,7 +23,7 @@ RowMatrix random(Index rows, Index cols, double share, double radius = 0) {
   std::normal_distribution<double> normal;
   std::uniform_real_distribution<double> uniform;
   std::vector<double> entries(static_cast<std::size_t>(rows * cols), 0);
-  for (double& e : entries) e = uniform(rng) < share ? normal(rng) : 0;
+  for (double& e : entries) e = uniform(row_rng) < share ? normal(row_rng) : 0;
   return collect_rows(rows, cols, [&](const VisitEntry& visit) {
     for (Index i = rows; i-- > 0;) {
       for (Index j = cols; j-- > 0;) {
@@ -111,7 +111,7 @@ TEST(RowMatrix, AppliesToManyVectors) {
       std::vector<double> x(static_cast<std::size_t>(33 * width)),
           y(static_cast<std::size_t>(40 * width), 1);
       std::normal_distribution<double> normal;
-      for (double& e : x) e = normal(rng);
+      for (double& e : x) e = normal(row_rng);
       add_product(a, x.data(), width, y.data());
       for (Index i = 0; i < 40; ++i) {
         for (Index v = 0; v < width; ++v) {

@@ -10,7 +10,7 @@
 #include "base/interval.h"
 #include "base/rounding.h"
 #include "linalg/definite.h"
-#include "linalg/norm_map.h"
+#include "linalg/norm_ways.h"
 
 namespace lipscope {
 namespace {
@@ -92,13 +92,19 @@ class SparseMap final : public NormMap {
       y[i] = value > 0 ? value : 0;
     }
   }
-  SpectralUpper spectral(const NormEffort& effort) const override;
+  SpectralUpper spectral(const NormEffort& effort) const override {
+    NormWays ways(effort);
+    ways.consider("Cholesky factorisation [norms-7]",
+                  [&](const NormEffort& e) { return factored_spectral(e); });
+    return ways.take();
+  }
 
  private:
+  [[nodiscard]] SpectralUpper factored_spectral(const NormEffort& effort) const;
   Compressed by_row_, by_col_;
 };
 
-SpectralUpper SparseMap::spectral(const NormEffort& effort) const {
+SpectralUpper SparseMap::factored_spectral(const NormEffort& effort) const {
   const bool tall = rows() >= cols();
   const Index n = std::min(rows(), cols());
   const Compressed& c = tall ? by_row_ : by_col_;  // lines of the long side
@@ -123,7 +129,7 @@ SpectralUpper SparseMap::spectral(const NormEffort& effort) const {
     }
   }
   gram.finish(longest + 2);
-  SpectralUpper result = top_of_gram(gram);
+  SpectralUpper result = top_of_gram(gram, effort.steps);
   // ||R|| <= sqrt of its largest row sum times its largest column sum.
   double factors[2] = {0, 0};
   for (const Compressed* side : {&by_row_, &by_col_}) {

@@ -131,7 +131,11 @@ void combine(Index n, const A* a, Index step_a, const B* b, Index step_b, R* __r
 }
 
 template <class F>
-class BinaryOp final : public Op, public GraphAdjoint, public WideMap, public MachineMap, public ExactMap {
+class BinaryOp final : public Op,
+                       public GraphAdjoint,
+                       public WideMap,
+                       public MachineMap,
+                       public ExactMap {
  public:
   // `type`: of the first operand and the result. `numpy`: broadcast by its rule.
   BinaryOp(F function, Broadcast<2> plan, ElementType type, bool numpy = true)

@@ -13,6 +13,7 @@ struct Clip {
   static constexpr std::string_view kName = "Clip";
   double lower, upper;
   Index integer_lower, integer_upper;  // the same for integer types
+  bool stored;                         // the bounds are numbers of the file
   template <class T>
   T value(T x) const {
     const T raised = x < T(lower) ? T(lower) : x;  // keeps NaN
@@ -31,6 +32,7 @@ struct Clip {
   }
   // A bound that no number of the format reaches does nothing, rounded or not.
   Computed computed(const Machine& machine, const Computed& x) const {
+    if (!stored) return unknown(range(x.real));
     const double most = machine.values().most;
     Computed y = x;
     if (!(lower < -most)) y = Machine::max(y, machine.stored(lower));
@@ -58,7 +60,8 @@ Imported import_clip(const OnnxNode& node) {
   Clip clip{.lower = -kInfinity,
             .upper = kInfinity,
             .integer_lower = smallest_integer(type),
-            .integer_upper = largest_integer(type)};
+            .integer_upper = largest_integer(type),
+            .stored = node.opset() < 11 || (node.is_stored(1) && node.is_stored(2))};
   if (node.opset() < 11) {
     require_real(node);
     clip.lower = node.optional_real("min").value_or(clip.lower);

@@ -90,7 +90,7 @@ class Lookup final : public Op {
     double block = copied_norm_up(plan_.rows(), query.norms.out);
     if (is_point(query.in[1])) {
       const std::vector<Index> sources = plan_.sources(known_indices(query.in[1]).data());
-      block = IndexMap::gather(plan_.cols(), sources).norm_up(query.norms);
+      block = IndexMap::gather(plan_.cols(), sources).norm_up(query.norms, query.steps);
     }
     gain.value = repeated_norm_up(block, plan_.outer() * plan_.inner(), query.norms);
     return gain;

@@ -33,6 +33,7 @@ class IndexMap {
   struct Fill {
     double real = 0;
     Index integer = 0;
+    bool stored = true;  // a number of the file, not computed from some
   };
   struct Blocks {
     Index outer = 1, inner = 1;
@@ -67,7 +68,7 @@ class IndexMap {
                                         const std::vector<Index>& strides, Index offset = 0);
   // `cols` and the sources count within M: runs of `inner` entries of one block.
   [[nodiscard]] static IndexMap gather(Index cols, std::span<const Index> sources,
-                                       Blocks blocks = {1, 1}, Fill fill = {0, 0});
+                                       Blocks blocks = {1, 1}, Fill fill = {0, 0, true});
   [[nodiscard]] static IndexMap weighted(Index cols, Weighted rows, Blocks blocks = {1, 1});
   [[nodiscard]] static IndexMap average(Taps taps, std::vector<double> weights, Index outer);
 
@@ -123,7 +124,7 @@ class IndexMap {
   }
 
   // The operator norm of the whole map, rounded up [linear-3], [linear-4].
-  [[nodiscard]] double norm_up(const NormPair& norms) const;
+  [[nodiscard]] double norm_up(const NormPair& norms, ProofSteps* steps = nullptr) const;
   // The values the whole map takes on a box of doubles, constant included.
   [[nodiscard]] Bounds range(const BoundsView& x) const;
 

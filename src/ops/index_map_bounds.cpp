@@ -76,7 +76,7 @@ double small_norm_up(const IndexMap& map, const Terms& places, const std::vector
                 norm_equivalence_up(map.block_rows(), norms.in, norms.out));
 }
 
-double weighted_norm_up(const IndexMap& map, const NormPair& norms) {
+double weighted_norm_up(const IndexMap& map, const NormPair& norms, ProofSteps* steps) {
   const Terms terms(map);
   const Index rows = map.block_rows(), cols = map.block_cols();
   const auto each = [&](auto&& number) {
@@ -93,7 +93,7 @@ double weighted_norm_up(const IndexMap& map, const NormPair& norms) {
   }
   const auto norm_of = [&](const std::vector<double>& weight) {
     return sparse_norm({rows, cols, terms.row, terms.col, weight}, norms,
-                       NormEffort{.want_lower = false})
+                       NormEffort{.want_lower = false, .steps = steps})
         .upper;
   };
   // Without negative weights the norm grows with them.
@@ -105,11 +105,11 @@ double weighted_norm_up(const IndexMap& map, const NormPair& norms) {
 
 }  // namespace
 
-double IndexMap::norm_up(const NormPair& norms) const {
+double IndexMap::norm_up(const NormPair& norms, ProofSteps* steps) const {
   if (rows() == 0 || cols() == 0 || std::holds_alternative<Constant>(form_)) return 0;
   if (is_identity()) return norm_equivalence_up(rows(), norms.in, norms.out);
   const double block =
-      has_weights() ? weighted_norm_up(*this, norms) : copies_norm_up(*this, norms);
+      has_weights() ? weighted_norm_up(*this, norms, steps) : copies_norm_up(*this, norms);
   return repeated_norm_up(block, blocks_.outer * blocks_.inner, norms);
 }
 
@@ -200,7 +200,7 @@ std::optional<Gain> IndexMapOp::gain(const GainQuery& query) const {
   if (!is_floating(output.type.type) || !holds_doubles(query.in[0])) return std::nullopt;
   const std::string_view theorem = output.map.has_weights() ? "linear-4" : "linear-3";
   if (is_point(query.in[0])) return Gain{0, theorem};
-  return Gain{output.map.norm_up(query.norms), theorem};
+  return Gain{output.map.norm_up(query.norms, query.steps), theorem};
 }
 
 std::unique_ptr<const MachineStep> IndexMapOp::machine_step(const Machine& machine,
@@ -208,6 +208,7 @@ std::unique_ptr<const MachineStep> IndexMapOp::machine_step(const Machine& machi
   const IndexMap& map = outputs_[output].map;
   if (!is_floating(outputs_[output].type.type)) return nullptr;
   if (!map.has_weights()) {
+    if (!map.fill().stored) return nullptr;
     return copy_step(
         machine,
         [&map](const CopyVisitor& visit) {

@@ -8,8 +8,9 @@
 namespace lipscope {
 
 [[nodiscard]] inline NormEffort gain_effort(const GainQuery& query) {
-  NormEffort effort{.want_lower = false};
-  if (query.quick) effort.max_work = 2e8;
+  NormEffort effort{.want_lower = false, .steps = query.steps};
+  const bool follows = query.steps != nullptr && query.steps->given();
+  if (query.quick && !follows) effort.max_work = 2e8;
   return effort;
 }
 

@@ -24,6 +24,13 @@ struct Mod {
     const Interval quotient = whole_quotient(a, b);
     return is_nan(quotient) ? any : intersect(any, a - quotient * b);
   }
+  // a - b trunc(a / b), where the quotient is cut to the same integer for all operands.
+  RationalInterval exact(const RationalInterval& a, const RationalInterval& b) const {
+    const RationalInterval quotient =
+        never_falling(a / b, [](const Rational& q) { return Rational(trunc(q)); });
+    if (quotient.number() == nullptr) return RationalInterval(range(a.hull(), b.hull()));
+    return a - quotient * b;
+  }
   double reach_a(const Interval& a, const Interval& b) const {
     return is_nan(whole_quotient(a, b)) ? kInf : 1;
   }

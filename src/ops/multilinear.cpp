@@ -12,7 +12,11 @@
 namespace lipscope {
 namespace {
 
-class MultilinearOp final : public Op, public GraphAdjoint, public WideMap, public MachineMap, public ExactMap {
+class MultilinearOp final : public Op,
+                            public GraphAdjoint,
+                            public WideMap,
+                            public MachineMap,
+                            public ExactMap {
  public:
   explicit MultilinearOp(Multilinear form) : form_(std::move(form)) {}
 

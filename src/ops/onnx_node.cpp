@@ -30,6 +30,18 @@ bool OnnxNode::is_constant(Index k) const {
   return has_input(k) && inputs_[static_cast<std::size_t>(k)]->constant != nullptr;
 }
 
+bool OnnxNode::is_stored(Index k) const {
+  if (!has_input(k)) return true;
+  const Constant* constant = inputs_[static_cast<std::size_t>(k)]->constant.get();
+  while (constant != nullptr && constant->folded() != nullptr) {
+    const std::string_view name = constant->folded()->op->name();
+    if (name != "Identity" && name != "Reshape" && name != "Squeeze" && name != "Unsqueeze")
+      return false;
+    constant = constant->folded()->inputs[0].get();
+  }
+  return constant != nullptr;
+}
+
 const Constant& OnnxNode::known(Index k) const {
   if (!has_input(k)) malformed(fmt::format("input {} is missing", k));
   const Constant* value = inputs_[static_cast<std::size_t>(k)]->constant.get();

@@ -59,6 +59,9 @@ class OnnxNode {
   // or kUnsupported for a constant that no stored numbers are equal to.
   [[nodiscard]] const Tensor& constant(Index k) const;
   [[nodiscard]] bool is_constant(Index k) const;
+  // Its numbers are those of the file, perhaps in another shape; not computed from them, which in
+  // another arithmetic may give other numbers. Also for an input that is absent.
+  [[nodiscard]] bool is_stored(Index k) const;
   // A box that holds the numbers of such an input, exact or not.
   [[nodiscard]] Box constant_box(Index k) const;
   // An integer constant as a list, whatever its shape; nothing when the input is absent.

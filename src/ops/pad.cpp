@@ -32,6 +32,7 @@ PadArgs read_pad(const OnnxNode& node) {
     if (node.has_input(2) && element_count(node.input(2).shape) > 0) {
       const Tensor& value = node.constant(2);
       args.fill.real = value.at(0);
+      args.fill.stored = node.is_stored(2);
       if (!is_floating(value.type())) args.fill.integer = value.ints()[0];
     }
   }

@@ -96,7 +96,8 @@ class PaddedConvOp final : public Op {
     if (query.wrt != 0) {
       const auto padded = pad_->range(query.in.first(1));
       if (!padded) return std::nullopt;
-      return conv_->gain({query.norms, behind_pad(query.in, (*padded)[0]), query.wrt, query.quick});
+      return conv_->gain(
+          {query.norms, behind_pad(query.in, (*padded)[0]), query.wrt, query.quick, query.steps});
     }
     if (!std::all_of(query.in.begin(), query.in.end(), holds_doubles)) return std::nullopt;
     Gain gain{0, "norms-12"};

@@ -146,10 +146,9 @@ bool LayeredNet::kinks_at_zero() const {
 }
 
 std::optional<SdpNetwork> network_with_biases(const Graph& graph, std::string& reason) {
-  constexpr Index kMostEntries = 60'000;
   ValueBoxes boxes(graph, input_boxes(graph, {}));
   return read_sdp_network(
-      graph, [&](ValueId id) -> const Box& { return boxes.at(id); }, kMostEntries, reason, true);
+      graph, [&](ValueId id) -> const Box& { return boxes.at(id); }, kMostSdpEntries, reason, true);
 }
 
 std::optional<LayeredNet> as_layered_net(const SdpNetwork& net, Index most, std::string& reason) {

@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "base/interval.h"
-#include "lipscope/bound.h"
+#include "lipscope/proof.h"
+#include "lipscope/query.h"
 #include "pieces/unit_form.h"
 
 namespace lipscope {
@@ -36,6 +37,10 @@ struct DenseLayer {
     return radius.empty() ? nullptr : radius.data() + i * in;
   }
 };
+
+// Weights of the largest chain that is made for proofs by cases, by those who find them and by
+// those who check them.
+inline constexpr Index kMostPieceWeights = 20'000'000;
 
 struct LayeredNet {
   std::vector<DenseLayer> layers;

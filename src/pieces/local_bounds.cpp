@@ -9,8 +9,9 @@
 #include "base/rounding.h"
 #include "pieces/gram_bound.h"
 #include "pieces/interval_jacobian.h"
-#include "pieces/jacobian_bounder.h"
 #include "pieces/joint_units.h"
+#include "pieces/parts.h"
+#include "pieces/row_bound.h"
 #include "pieces/small.h"
 
 namespace lipscope {

@@ -10,10 +10,10 @@
 
 #include "base/rounding.h"
 #include "estimate/chain_for_test.h"
-#include "pieces/bounded_region.h"
 #include "pieces/gram_bound.h"
 #include "pieces/interval_jacobian.h"
 #include "pieces/pieces_for_test.h"
+#include "search/bounded_search.h"
 
 namespace lipscope {
 namespace {
@@ -35,7 +35,7 @@ Domain box_around_zero(Index inputs, double half) {
 double local_up(std::string_view name, const Graph& graph, const Domain& domain,
                 const std::string& norm) {
   const LayeredNet net = layered(graph);
-  BoundedRegion region(net, domain);
+  BoundedSearch region(net, domain);
   return find_local_bound(name)->upper(net, region.confirm({}, {}).slopes, parse_norms(norm), {});
 }
 
@@ -97,7 +97,7 @@ Graph any_network(Rng& rng) {
 }
 
 // Slopes at a random point of the region, those of every piece but for rounding.
-Slopes slopes_somewhere(const BoundedRegion& region, Index inputs, double half, Rng& rng) {
+Slopes slopes_somewhere(const BoundedSearch& region, Index inputs, double half, Rng& rng) {
   std::uniform_real_distribution<double> uniform(-half, half);
   std::vector<double> x(static_cast<std::size_t>(inputs));
   for (double& e : x) e = uniform(rng);
@@ -114,7 +114,7 @@ TEST(LocalBounds, NothingIsBelowAJacobianAndTheOrderHolds) {
     const auto net = as_layered_net(graph, 10'000, reason);
     if (!net) continue;  // an affine network
     const double half = std::pow(10.0, -2.0 + 3.0 * static_cast<double>(pick_of(rng, 100)) / 100);
-    BoundedRegion region(*net, box_around_zero(net->inputs(), half));
+    BoundedSearch region(*net, box_around_zero(net->inputs(), half));
     if (!region.usable()) continue;
     const Slopes slopes = region.confirm({}, {}).slopes;
     const NormPair norms = parse_norms(kNorms[rng() % std::size(kNorms)]);
@@ -167,7 +167,7 @@ TEST(LocalBounds, HoldOnBallsOfAllNorms) {
     }
     Domain domain{.ball = Ball{Tensor::vector(center), radius, Norm(p)}};
     if (trial % 3 == 0) domain.box = Box{Tensor::vector(low), Tensor::vector(high)};
-    BoundedRegion region(*net, domain);
+    BoundedSearch region(*net, domain);
     if (!region.usable()) continue;
     if (trial % 2 == 0) {
       Multipliers any;
@@ -276,7 +276,7 @@ TEST(Narrowing, RangesHoldAndShrink) {
     const LayeredNet net = layered(graph);
     const Tensor center = random_tensor(rng, {8}, -1, 1);
     Domain domain{.ball = Ball{center, 0.1, Norm(2)}};
-    BoundedRegion region(net, domain);
+    BoundedSearch region(net, domain);
     const std::size_t before = region.open_units();
     Multipliers multipliers;
     for (std::size_t k = 0; k < net.hidden(); ++k)
@@ -312,9 +312,9 @@ TEST(Narrowing, NeedsAPointOfTheDomain) {
   const LayeredNet net = layered(graph);
   Domain domain = box_around_zero(2, 1);
   domain.ball = Ball{Tensor::vector(std::vector<double>{1.5, 0}), 1, Norm(2)};
-  EXPECT_FALSE(BoundedRegion(net, domain).narrow({{0, 0, 0}}));
+  EXPECT_FALSE(BoundedSearch(net, domain).narrow({{0, 0, 0}}));
   domain.ball = Ball{Tensor::vector(std::vector<double>{0.5, 0}), 1, Norm(2)};
-  EXPECT_TRUE(BoundedRegion(net, domain).narrow({{0, 0, 0}}));
+  EXPECT_TRUE(BoundedSearch(net, domain).narrow({{0, 0, 0}}));
 }
 
 }  // namespace

@@ -21,6 +21,10 @@ struct Parts {
   bool weighted = false;
   double from = 2, to = 2;  // then
 
+  // Whether sums of the entries of rows may be bounded by weighted l2 norms, which takes a copy of
+  // the network for each.
+  [[nodiscard]] bool sums_by_weights() const { return !weighted && norm == 1 && count <= 64; }
+
   // The sign of row i in a part with signs.
   [[nodiscard]] static double sign(Index part, Index i) {
     return i > 0 && ((part >> (i - 1)) & 1) != 0 ? -1 : 1;

@@ -7,9 +7,9 @@
 
 #include "linalg/operator_norm.h"
 #include "ops/elementwise.h"
-#include "pieces/jacobian_bounder.h"
 #include "pieces/signs.h"
-#include "pieces/widest_point.h"
+#include "search/jacobian_bounder.h"
+#include "search/widest_point.h"
 #include "tests/support/graph_maker.h"
 
 namespace lipscope::testing_support {

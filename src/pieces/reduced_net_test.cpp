@@ -10,10 +10,11 @@
 #include "base/rounding.h"
 #include "estimate/chain_for_test.h"
 #include "lipscope/evaluate.h"
-#include "pieces/bounded_region.h"
+#include "pieces/case_bound.h"
 #include "pieces/pieces_for_test.h"
-#include "pieces/search.h"
 #include "pieces/unit_ranges.h"
+#include "search/bounded_search.h"
+#include "search/search.h"
 
 namespace lipscope {
 namespace {
@@ -260,9 +261,9 @@ TEST(ReducedNet, HasTheSameExactConstants) {
     smaller += open.size() < 12 ? 1 : 0;
     const Parts parts = *parts_of(norms, 2, 2);
     PieceSearch search(
-        *small, parts, BoundedRegion(*small, domain), [](const auto&) { return 0.0; }, 0);
+        *small, parts, BoundedSearch(*small, domain), [](const auto&) { return 0.0; }, 0);
     EXPECT_FALSE(search.run(1, [] { return false; }));
-    BoundedRegion again(*small, domain);
+    BoundedSearch again(*small, domain);
     EXPECT_LE(confirmed_bound(*small, parts, again, search.tree()), search.upper() * (1 + 1e-9));
     const LayeredNet whole = testing_support::layered(graph);
     testing_support::Enumeration all(whole, norms, low, high);

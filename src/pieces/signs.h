@@ -32,6 +32,19 @@ using Spans = std::vector<std::vector<PieceSpan>>;
          layer.below[unit.place] != layer.above[unit.place];
 }
 
+// Open in the sense that its piece is not known.
+[[nodiscard]] inline bool undecided(const DenseLayer& layer, std::size_t i, const PieceSpan& span) {
+  return layer.form(i).curved() || (!span.single() && layer.below[i] != layer.above[i]);
+}
+// The sides that a unit is known to be on: above the kink before its first piece, below the one
+// behind its last.
+[[nodiscard]] inline bool has_side(const UnitForm& form, const PieceSpan& span, bool above) {
+  return above ? span.first > 0 : span.last + 1 < form.pieces();
+}
+[[nodiscard]] inline Interval kink_of(const UnitForm& form, const PieceSpan& span, bool above) {
+  return above ? form.kink(span.first - 1) : form.kink(span.last);
+}
+
 // By layer: -1 where the value before the unit is negative at a point, else 1; up to rounding.
 using Signs = std::vector<std::vector<std::int8_t>>;
 [[nodiscard]] Signs signs_at(const LayeredNet& net, const std::vector<double>& point);

@@ -84,7 +84,10 @@ std::vector<Box> InferenceError::ball_boxes(std::span<const double> center, doub
 std::vector<Computed> InferenceError::at(std::span<const double> center, double radius,
                                          const Norm& norm) const {
   ValueBoxes boxes(graph_, ball_boxes(center, radius, norm));
-  std::vector<std::vector<double>> errors = constants_;
+  std::vector<std::vector<double>> errors(constants_.size());
+  const auto errors_of = [&](ValueId id) -> std::span<const double> {
+    return graph_.value(id).constant ? constants_[id.index] : errors[id.index];
+  };
   for (const ValueId id : graph_.inputs()) {
     const Box& box = boxes.at(id);
     for (Index i = 0; holds_doubles(box) && i < box.lower.size(); ++i)
@@ -94,8 +97,7 @@ std::vector<Computed> InferenceError::at(std::span<const double> center, double 
   for (const Step& step : steps_) {
     const ValueId out = step.node->outputs[step.output];
     std::vector<ComputedView> in;
-    for (const ValueId id : step.node->inputs)
-      in.push_back(view_of(boxes.at(id), errors[id.index]));
+    for (const ValueId id : step.node->inputs) in.push_back(view_of(boxes.at(id), errors_of(id)));
     const Box& real = boxes.at(out);
     std::vector<double>& result = errors[out.index];
     result.assign(lipscope::at(real.lower.size()), kInf);
@@ -107,8 +109,8 @@ std::vector<Computed> InferenceError::at(std::span<const double> center, double 
   }
   std::vector<Computed> found;
   const Box& real = boxes.at(last_);
-  for (std::size_t i = 0; i < errors[last_.index].size(); ++i)
-    found.push_back({entry(real, static_cast<Index>(i)), errors[last_.index][i]});
+  for (std::size_t i = 0; i < errors_of(last_).size(); ++i)
+    found.push_back({entry(real, static_cast<Index>(i)), errors_of(last_)[i]});
   return found;
 }
 

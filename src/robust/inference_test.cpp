@@ -197,6 +197,33 @@ TEST(InferenceRange, OperatorsThatDoNotTellAreRefused) {
                Error);
 }
 
+// 0.9999 becomes 1 in float16, and with it the whole number.
+TEST(InferenceRange, WholeNumbersMadeOfRoundedOnesAreRefused) {
+  const auto cast = [](double number) {
+    EmulatedMaker m;
+    const ValueId whole = m.node("Cast", {m.weights({}, {number})}, {{"to", Index{7}}});
+    const ValueId back = m.node("Cast", {whole}, {{"to", Index{1}}});
+    return m.done(m.node("Mul", {m.input({1, 2}), back}));
+  };
+  const auto error_of = [](const EmulatedGraph& net) {
+    return inference_error(net.graph, net.graph.outputs()[0], kHalf, Norm(2))({{1, 2}}, 0)[0];
+  };
+  EXPECT_THROW((void)error_of(cast(static_cast<float>(0.9999))), Error);
+  EXPECT_EQ(error_of(cast(3)), 0);
+}
+
+// Operators that read their bounds when they are made do not know how these are computed.
+TEST(InferenceRange, ComputedParametersAreNotTaken) {
+  const auto clipped = [](bool computed) {
+    EmulatedMaker m;
+    const ValueId one = computed ? m.node("Sub", {m.weights({}, {70001}), m.weights({}, {70000})})
+                                 : m.weights({}, {1});
+    return m.done(m.node("Clip", {m.input({1, 2}), m.weights({}, {-1}), one}));
+  };
+  EXPECT_EQ(radius_of(clipped(true), {-1, 0.5}, 1, kHalf), 0);
+  EXPECT_GT(radius_of(clipped(false), {-1, 0.5}, 1, kHalf), 0);
+}
+
 TEST(InferenceRange, FlushToZeroIsAskedFor) {
   // Both products are subnormal numbers of float16.
   const EmulatedGraph net = diagonal(0x1p-12);

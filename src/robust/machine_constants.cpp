@@ -24,7 +24,13 @@ const std::vector<double>& MachineConstants::errors(const Constant& constant,
   const auto known = known_.find(&constant);
   if (known != known_.end()) return known->second;
   std::vector<double> found;
+  if (const Folded* folded = constant.folded()) {
+    for (const auto& input : folded->inputs) {
+      if (!is_floating(input->type())) (void)errors(*input, name);
+    }
+  }
   if (!is_floating(constant.type())) {
+    if (constant.folded() != nullptr) require_decided(*constant.folded(), name);
     found.assign(static_cast<std::size_t>(constant.size()), 0.0);
   } else if (constant.folded() != nullptr && comes_from_numbers(*constant.folded())) {
     found = computed(constant, name);
@@ -32,6 +38,19 @@ const std::vector<double>& MachineConstants::errors(const Constant& constant,
     found = stored(constant);
   }
   return known_.emplace(&constant, std::move(found)).first->second;
+}
+
+// Integers that depend on floating numbers are what they are in real arithmetic if these are exact.
+void MachineConstants::require_decided(const Folded& folded, const std::string& name) {
+  for (const auto& input : folded.inputs) {
+    const std::vector<double>& off = errors(*input, name);
+    if (std::ranges::all_of(off, [](double e) { return e == 0; })) continue;
+    throw Error(
+        ErrorCode::kUnsupported,
+        fmt::format("constant '{}': operator {} makes whole numbers of numbers that the "
+                    "format rounds; leave out --inference, or store its numbers in the model",
+                    name, folded.op->name()));
+  }
 }
 
 std::vector<double> MachineConstants::stored(const Constant& constant) const {

@@ -22,9 +22,9 @@ class MachineConstants {
   const std::vector<double>& errors(const Constant& constant, const std::string& name);
 
  private:
+  void require_decided(const Folded& folded, const std::string& name);
   [[nodiscard]] std::vector<double> stored(const Constant& constant) const;
-  [[nodiscard]] std::vector<double> computed(const Constant& constant,
-                                             const std::string& name);
+  [[nodiscard]] std::vector<double> computed(const Constant& constant, const std::string& name);
 
   Machine machine_;
   std::map<const Constant*, std::vector<double>> known_;

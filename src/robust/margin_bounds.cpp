@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "base/rounding.h"
-#include "pieces/sharper_ranges.h"
 #include "pieces/signs.h"
 #include "pieces/small.h"
+#include "search/sharper_ranges.h"
 
 namespace lipscope {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "lipscope/bound.h"
-#include "pieces/slope_ascent.h"
+#include "search/slope_ascent.h"
 
 namespace lipscope {
 

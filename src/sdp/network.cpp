@@ -88,6 +88,10 @@ std::vector<Interval> SdpReader::ranges_of(ValueId id) const {
 bool SdpReader::add(const Node& node) {
   const auto moving = std::ranges::count_if(node.inputs, [&](ValueId id) { return moves(id); });
   if (moving == 0) return true;
+  for (const ValueId id : node.outputs) {
+    if (used_[id.index] && !is_floating(graph_.value(id).type.type))
+      return refuse(node, "a result that is not real");
+  }
   if (const auto* phi = dynamic_cast<const Elementwise*>(node.op.get()))
     return add_activation(node, *phi);
   if (const auto windows = max_windows(*node.op)) return add_max_pool(node, *windows);
@@ -99,15 +103,15 @@ bool SdpReader::add(const Node& node) {
 
 bool SdpReader::add_affine(const Node& node, bool several) {
   for (std::size_t o = 0; o < node.outputs.size(); ++o) {
-    const ValueType& type = graph_.value(node.outputs[o]).type;
-    if (!is_floating(type.type)) return refuse(node, "a result that is not real");
+    const ValueId result_id = node.outputs[o];
+    if (!is_floating(graph_.value(result_id).type.type)) continue;  // nobody uses it
     SdpTerms result;
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       if (!moves(node.inputs[k])) continue;
       const auto map = matrix(node, k, o, several);
       if (!map || !add_through(node, *map, terms_of(node.inputs[k]), result)) return false;
     }
-    values_[node.outputs[o].index] = std::move(result);
+    values_[result_id.index] = std::move(result);
   }
   set_offsets_behind(node);
   return true;

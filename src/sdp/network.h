@@ -52,6 +52,9 @@ struct SdpPart {
     const Graph& graph, const std::function<const Box&(ValueId)>& box, Index most,
     std::string& reason, bool biases = false);
 inline constexpr std::string_view kOneAffineLayer = "one affine layer: its norm says all";
+// What is read for proofs, by those who find them and by those who check them.
+inline constexpr Index kMostSdpEntries = 60'000;
+
 // Nothing, and `reason` set, for a graph of another form, with an infinite slope or weight, or with
 // more than `most` entries in all. `box` gives the box of a value.
 [[nodiscard]] std::optional<SdpNetwork> as_sdp_network(

@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "graph/usage.h"
 #include "sdp/network.h"
 
 namespace lipscope {
@@ -57,6 +58,7 @@ class SdpReader {
   void set_offsets_behind(const Node& node);  // an affine one
 
   const Graph& graph_;
+  std::vector<bool> used_ = used_values(graph_);
   const std::function<const Box&(ValueId)>& box_;
   Index most_, size_ = 0;
   bool biases_ = false;

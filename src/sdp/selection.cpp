@@ -25,6 +25,7 @@ Interval lead_slopes(const Interval& a, const Interval& b) {
 }  // namespace
 
 bool SdpReader::add_max_pool(const Node& node, Windows windows) {
+  if (node.outputs.size() > 1) return refuse(node, "a result that is not real");  // the indices
   std::vector<Interval> ranges = ranges_of(node.inputs[0]);
   SdpTerms terms = terms_of(node.inputs[0]);
   std::vector<Interval> offsets = offset_of(node.inputs[0]);

@@ -93,6 +93,16 @@ TEST_F(Cli, AttentionOfTwoTokens) {
   EXPECT_NE(human.out.find("attention-3"), std::string::npos) << human.out;
 }
 
+TEST_F(Cli, AttentionHasAPage) {
+  const std::string result = (folder_ / "r.json").string();
+  ASSERT_EQ(run("attention --json " + file("head.onnx", head_model(2)) + " --input " +
+                file("x.csv", "0\n1\n") + " --radius 0.01 --empirical 0.1 -o " + result)
+                .code,
+            0);
+  const Outcome page = run("report " + result);
+  EXPECT_EQ(page.code, 0) << page.err;
+}
+
 TEST_F(Cli, AttentionEmpiricalStudy) {
   const std::string model = file("head.onnx", head_model(2)), x = file("x.csv", "0\n1\n");
   const Json head = Json::parse(

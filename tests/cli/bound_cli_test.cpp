@@ -53,7 +53,7 @@ TEST_F(Cli, CertificatesAreAcceptedAndFalseOnesRejected) {
   std::string text = slurp(proof);
   text[text.find("\"upper\"") + 30] ^= 1;
   EXPECT_EQ(run("check " + kCnn + " " + file("changed.json", text)).code, 1);
-  expect_failure("check " + kCnn + " " + file("no.json", "hello"), 3, "not JSON");
+  expect_failure("check " + kCnn + " " + file("no.json", "hello"), 3, "no.json");
   expect_failure("check " + kCnn + " nowhere.json", 3, "nowhere.json");
 }
 

@@ -210,11 +210,12 @@ TEST_F(CertifyCli, ASoftmaxOverGroupsIsKept) {
     writer.input("x", {-1, 4});
     writer.integers("shape", {3}, {-1, 2, 2});
     writer.node("Reshape", {"x", "shape"}, {"pairs"});
-    auto* softmax = writer.node("Softmax", {"pairs"}, {"y"});
+    auto* softmax = writer.node("Softmax", {"pairs"}, {"shares"});
     auto* attribute = softmax->add_attribute();
     attribute->set_name("axis");
     attribute->set_type(onnx::AttributeProto::INT);
     attribute->set_i(axis);
+    writer.node("Flatten", {"shares"}, {"y"});
     writer.output("y");
     return file("grouped" + std::to_string(axis) + ".onnx", writer.bytes());
   };
@@ -307,6 +308,8 @@ TEST_F(CertifyCli, AnInterruptedRunGoesOn) {
     expect_failure(call, 3, "not a file of earlier samples");
     EXPECT_EQ(slurp(log), other);
   }
+  file("log.jsonl", "{\"schema\":\"lipscope.certify-samples/7\"}\n");
+  expect_failure(call, 3, "another version");
   const auto row = [](const std::string& index, const std::string& radius, const std::string& rival,
                       const std::string& attack) {
     return R"({"index":)" + index + R"(,"radius":)" + radius + R"(,"method":"m","rival":)" + rival +
@@ -315,11 +318,16 @@ TEST_F(CertifyCli, AnInterruptedRunGoesOn) {
   for (const std::string& line :
        {std::string("garbage\n"), std::string("{\"index\":0}\n"), row("6", "1", "1", "null"),
         row("-1", "1", "1", "null"), row("0", "-1", "1", "null"), row("0", "\"x\"", "1", "null"),
-        row("0", "1", "2", "null"), row("0", "1", "\"x\"", "null"), row("0", "2", "1", "1")}) {
+        row("0", "1", "2", "null"), row("0", "1", "\"x\"", "null"), row("0", "2", "1", "1"),
+        row("0", "1", "1", "null,\"more\":1"), row("0", "1", "1", "null,\"rival\":1"),
+        row("0.0", "1", "1", "null"), row("0", "1e999", "1", "null"), std::string("\n"),
+        std::string(300'000, '[') + "\n"}) {
     file("log.jsonl", first + line);
-    expect_failure(call, 3, "line 2 is no sample");
+    expect_failure(call, 3, ": line 2: ");
     EXPECT_EQ(slurp(log), first + line);
   }
+  file("log.jsonl", first + row("0", "1", "1", "null") + row("0", "2", "1", "null"));
+  expect_failure(call, 3, "line 3: sample 0 is there twice");
   // Nothing but the beginning of the first line: nothing was done yet.
   file("log.jsonl", first.substr(0, 50));
   EXPECT_EQ(Json::parse(run(call + " --json").out)["samples"], whole["samples"]);

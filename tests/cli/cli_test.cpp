@@ -92,6 +92,37 @@ TEST_F(Cli, WrongUsageSuggestsTheRightWord) {
   EXPECT_EQ(run("").code, 2);
 }
 
+TEST_F(Cli, NumbersMayBeFractionsAndNothingElse) {
+  const std::string mlp = kModels + "fashion_mlp.onnx ", payoff = file("p.csv", "1,2\n3,0\n"),
+                    logits = file("l.csv", "1,2,3\n");
+  for (const std::string& call :
+       {"bound --methods layer-product --box 0,1/2 " + mlp,
+        "bound --methods layer-product --box=-inf,1 " + mlp,
+        "bound --methods layer-product --norm 3/2:4/2 --time 3/2 " + mlp,
+        "bound --methods layer-product --margin 0,1 --memory 8/1 --time inf " + mlp,
+        "game --tau 1/2 " + payoff, "game --tau +0.5 " + payoff,
+        "softmax --lambda=-1/2 --empirical 1/10,1 " + logits}) {
+    const Outcome result = run(call);
+    EXPECT_EQ(result.code, 0) << call << "\n" << result.err;
+  }
+  EXPECT_EQ(run("game --json --time 9 --tau 1/2 " + payoff).out.substr(0, 40),
+            run("game --json --time 9 --tau 0.5 " + payoff).out.substr(0, 40));
+  for (const std::string word : {"1x", "nan", "inf", "1/0", "1/2/3", "/2", "1e999", "0x1p3", "''"})
+    expect_failure("game " + payoff + " --tau " + word, 2, "--tau");
+  for (const std::string word : {"0,1x", "0", "0,1,2", "nan,1", "0,1/0", "1,0"})
+    expect_failure("bound " + mlp + "--box " + word, 2, "--box");
+  for (const std::string word : {"1e300,0", "0.0,1", "0", "0,1,2", "x,y", "0, 1"})
+    expect_failure("bound " + mlp + "--margin '" + word + "'", 2, "--margin");
+  for (const std::string word : {"0.5", "2x", "2:", ":2", "2:2:2", "nan", "1/2"})
+    expect_failure("bound " + mlp + "--norm " + word, 2, "norm");
+  const std::string image = kModels + "fashion_image.npy ";
+  expect_failure("bound " + mlp + "--at " + image + "--radius 1 --ball 2:3", 2, "--ball");
+  expect_failure("bound " + mlp + "--at " + image + "--radius 1 --scale 1e308/1e-308", 2,
+                 "--scale");
+  for (const std::string word : {"5s", "-1", "nan"})
+    expect_failure("bound " + mlp + "--time=" + word, 2, "--time");
+}
+
 TEST_F(Cli, BadModelsGiveOneClearLine) {
   expect_failure("inspect no_such_file.onnx", 3, "no_such_file.onnx");
   expect_failure("inspect " + folder_.string(), 3, "directory");

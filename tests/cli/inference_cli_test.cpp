@@ -120,6 +120,7 @@ TEST_F(InferenceCli, TheAnswerSaysWhatItIsAbout) {
   EXPECT_EQ(flushed["subnormals"], "flushed");
   EXPECT_EQ(flushed["samples"][0]["radius"], 0);
   EXPECT_EQ(flushed["certified"][0]["accuracy"], 0);  // not even at the sample itself
+  EXPECT_EQ(flushed["classes"][1]["certified"][0], 0);
   EXPECT_EQ(flushed["clean_accuracy"], 1);
   EXPECT_NE(run("certify --help").out.find("--flush-to-zero"), std::string::npos);
   expect_failure("certify " + tiny + sample(0, 1) + " --flush-to-zero", 2, "--inference");

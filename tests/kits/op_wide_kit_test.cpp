@@ -78,7 +78,7 @@ TEST_P(OpWideKit, HoldsValueAndDerivative) {
 }
 
 INSTANTIATE_TEST_SUITE_P(AllOperators, OpWideKit, testing::ValuesIn(kits::all_kinds()),
-                         [](const auto& p) { return std::string(p.param->name); });
+                         [](const auto& kind) { return std::string(kind.param->name); });
 
 // Those without which no transformer passes.
 TEST(OpWideKit, NobodyHasForgottenTheirs) {

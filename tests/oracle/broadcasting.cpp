@@ -127,7 +127,8 @@ std::vector<Array> variadic(const Node& node) {
     const Array &a = y, &b = node.in(k);
     Array next(a.type, broadcast_dims(a.dims, b.dims));
     for_each_index(next.dims, [&](const Dims& at, Index i) {
-      next.at(i) = wrapped(a.type, F(a.at(broadcast_at(a.dims, at)), b.at(broadcast_at(b.dims, at))));
+      next.at(i) =
+          wrapped(a.type, F(a.at(broadcast_at(a.dims, at)), b.at(broadcast_at(b.dims, at))));
     });
     y = std::move(next);
   }

@@ -178,7 +178,8 @@ std::vector<Value> Builder::add_all(const std::string& op, const std::vector<Val
       array.moving = moving;
       if (array.size() > kMostEntries || array.size() == 0) throw Rejected("the size");
       for (const Number& e : array.entries) {
-        if (moving && (!e.is_finite() || std::abs(e.middle()) > kLargest)) throw Rejected("a value");
+        if (moving && (!e.is_finite() || std::abs(e.middle()) > kLargest))
+          throw Rejected("a value");
         if (e.is_nan()) throw Rejected("no number");
       }
       values.push_back({node->output(k), std::move(array)});

@@ -115,7 +115,8 @@ Value case_layer(Builder& b, const CaseChoice& choice) {
   // A constant that scales something which moves.
   const Value x = moves ? inputs[0] : b.input("x", y.type(), {1, 2});
   const Value flat = reshaped(b, y, {-1, 1});
-  const Value row = reshaped(b, x.type() == y.type() ? x : b.add("Cast", {x}, {{"to", Index{y.type()}}}), {1, -1});
+  const Value row = reshaped(
+      b, x.type() == y.type() ? x : b.add("Cast", {x}, {{"to", Index{y.type()}}}), {1, -1});
   return b.add("Mul", {flat, row});
 }
 

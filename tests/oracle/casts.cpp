@@ -7,6 +7,10 @@ namespace {
 
 using T = onnx::TensorProto;
 
+bool narrows(Type from, Type to) {
+  return significant_bits(to) < significant_bits(from) || (from == T::BFLOAT16 && to == T::FLOAT16);
+}
+
 // Conventions of the project: constants are rounded as the file says, what depends on an input is a
 // real number and stays one.
 Array cast_to(const Array& x, Type type) {
@@ -14,10 +18,13 @@ Array cast_to(const Array& x, Type type) {
   for (Index i = 0; i < x.size(); ++i) {
     const Number& e = x.at(i);
     if (is_floating(type)) {
-      const bool narrows =
-          !is_floating(x.type) || significant_bits(type) < significant_bits(x.type) ||
-          (x.type == T::BFLOAT16 && type == T::FLOAT16);
-      y.at(i) = narrows && !x.moving ? rounded(type, e) : e;
+      y.at(i) = x.moving ? e : rounded(type, e);
+      // A computed constant that is no number of its own type: whether a Cast that changes nothing
+      // rounds it is left open.
+      if (!x.moving && is_floating(x.type) && !narrows(x.type, type) && e.is_finite() &&
+          compare(y.at(i), e) != 0) {
+        throw Undefined("a Cast that may round or not");
+      }
     } else if (type == T::BOOL) {
       y.at(i) = Number(e.is_nan() || sign(e) != 0 ? 1 : 0);
     } else {

@@ -8,11 +8,16 @@ namespace {
 
 using T = onnx::TensorProto;
 
-const std::vector<double> kOrdinary = {1, 1, -1, 0.5, 2, 3, 0.1, 1.0 / 3, 7, 10, 1.5, 0.7, 6, 1.0007};
-const std::vector<double> kTiny = {0x1p-60, 0x1p-53, 0x1p-30, 1e-300, 0x1p-1074, 9.9e-301, 1e-160, 1e-45};
-const std::vector<double> kHuge = {0x1p60, 0x1p53, 16777217.0, 65504.0, 1e300, 1e155, 9007199254740994.0};
+const std::vector<double> kOrdinary = {1,       1, -1, 0.5, 2,   3, 0.1,
+                                       1.0 / 3, 7, 10, 1.5, 0.7, 6, 1.0007};
+const std::vector<double> kTiny = {0x1p-60,   0x1p-53,  0x1p-30, 1e-300,
+                                   0x1p-1074, 9.9e-301, 1e-160,  1e-45};
+const std::vector<double> kHuge = {0x1p60, 0x1p53, 16777217.0,        65504.0,
+                                   1e300,  1e155,  9007199254740994.0};
 
-Value binary(Builder& b, const char* op, const Value& x, const Value& y) { return b.add(op, {x, y}); }
+Value binary(Builder& b, const char* op, const Value& x, const Value& y) {
+  return b.add(op, {x, y});
+}
 
 // Sums and products whose rounding can be seen.
 Value template_constant(Builder& b, Type type) {
@@ -38,7 +43,8 @@ Value template_constant(Builder& b, Type type) {
       const Value list = b.constant(type, {4}, {a, e, -a, 1});
       return reduced(b, b.one_of<std::string>({"ReduceSum", "ReduceMean"}), list, {0}, false);
     }
-    case 9: return binary(b, "Mul", b.scalar(type, b.one_of(kTiny)), b.scalar(type, b.one_of(kHuge)));
+    case 9:
+      return binary(b, "Mul", b.scalar(type, b.one_of(kTiny)), b.scalar(type, b.one_of(kHuge)));
     case 10: {
       const Value rows = b.constant(type, {1, 3}, {a, e, -a});
       const Value columns = b.constant(type, {3, 1}, {1, 1, 1});
@@ -99,14 +105,16 @@ Value computed_constant(Builder& b, Type type, int depth) {
   const Index kind = b.pick(10);
   if (kind < 4) return template_constant(b, type);
   if (kind < 6) {
-    const Value x = computed_constant(b, type, depth - 1), y = computed_constant(b, type, depth - 1);
+    const Value x = computed_constant(b, type, depth - 1),
+                y = computed_constant(b, type, depth - 1);
     return b.add(b.one_of<std::string>({"Add", "Sub", "Mul", "Div", "Max", "Min"}), {x, y});
   }
   const Value x = computed_constant(b, type, depth - 1);
   if (kind == 6) {
-    return b.add(b.one_of<std::string>({"Sqrt", "Exp", "Log", "Reciprocal", "Neg", "Abs", "Tanh", "Sigmoid",
-                                        "Erf", "Softplus", "Sin", "Atan", "Softsign", "Relu"}),
-                 {x});
+    return b.add(
+        b.one_of<std::string>({"Sqrt", "Exp", "Log", "Reciprocal", "Neg", "Abs", "Tanh", "Sigmoid",
+                               "Erf", "Softplus", "Sin", "Atan", "Softsign", "Relu"}),
+        {x});
   }
   if (kind == 7) return to_other_format(b, x);
   return passed_on(b, x);
@@ -117,11 +125,16 @@ Value passed_on(Builder& b, const Value& c) {
   const Type type = c.type();
   const Value result = [&]() -> Value {
     switch (b.pick(16)) {
-      case 0: return clipped(b, b.constant(type, {1}, {c.sample.at(0).middle() + 7}), kAbsent, reshaped(b, c, {}));
-      case 1: return clipped(b, b.constant(type, {1}, {c.sample.at(0).middle() - 7}), reshaped(b, c, {}), kAbsent);
+      case 0:
+        return clipped(b, b.constant(type, {1}, {c.sample.at(0).middle() + 7}), kAbsent,
+                       reshaped(b, c, {}));
+      case 1:
+        return clipped(b, b.constant(type, {1}, {c.sample.at(0).middle() - 7}), reshaped(b, c, {}),
+                       kAbsent);
       case 2: {
         if (b.opset() < 11) throw Rejected("Pad");
-        const Value padded = b.add("Pad", {b.constant(type, {1}, {0}), b.integers({1, 0}), reshaped(b, c, {})});
+        const Value padded =
+            b.add("Pad", {b.constant(type, {1}, {0}), b.integers({1, 0}), reshaped(b, c, {})});
         return b.add("Gather", {padded, b.integers({0})});
       }
       case 3: {
@@ -131,14 +144,17 @@ Value passed_on(Builder& b, const Value& c) {
         return b.add("Gather", {range, b.integers({b.pick(2)})});
       }
       case 4: {
-        const Value values = b.add("Concat", {b.constant(type, {1}, {0}), one}, {{"axis", Index{0}}});
+        const Value values =
+            b.add("Concat", {b.constant(type, {1}, {0}), one}, {{"axis", Index{0}}});
         const Value hot = b.add("OneHot", {b.integers({1}), b.scalar(T::INT64, 2), values});
         return b.add("Gather", {reshaped(b, hot, {2}), b.integers({1})});
       }
-      case 5: return b.add("Where", {b.constant(T::BOOL, {1}, {1}), one, b.constant(type, {1}, {5})});
+      case 5:
+        return b.add("Where", {b.constant(T::BOOL, {1}, {1}), one, b.constant(type, {1}, {5})});
       case 6: return b.add(b.one_of<std::string>({"Identity", "Dropout"}), {one});
-      case 7: return reduced(b, b.one_of<std::string>({"ReduceMax", "ReduceMin", "ReduceMean"}),
-                             b.add("Expand", {one, b.integers({3})}), {0}, true);
+      case 7:
+        return reduced(b, b.one_of<std::string>({"ReduceMax", "ReduceMin", "ReduceMean"}),
+                       b.add("Expand", {one, b.integers({3})}), {0}, true);
       case 8: {
         const Value zeros = b.constant(type, {3}, {0});
         const Value with = b.add("ScatterElements", {zeros, b.integers({1}), one});
@@ -155,7 +171,9 @@ Value passed_on(Builder& b, const Value& c) {
         return reshaped(b, pooled, {1});
       }
       case 12: return b.add("CumSum", {one, b.scalar(T::INT64, 0)});
-      case 13: return b.add("Einsum", {one, b.constant(type, {1}, {1})}, {{"equation", std::string("i,i->i")}});
+      case 13:
+        return b.add("Einsum", {one, b.constant(type, {1}, {1})},
+                     {{"equation", std::string("i,i->i")}});
       case 14: return b.add("PRelu", {b.constant(type, {1}, {-1}), one});
       default: return b.add("Sum", {one, b.constant(type, {1}, {0})});
     }
@@ -166,10 +184,10 @@ Value passed_on(Builder& b, const Value& c) {
 Value residue(Builder& b, const Value& c) {
   b.tame = false;
   const Number& exact = c.sample.at(0);
-  const double nearest = exact.middle();
+  const double nearest = rounded(c.type(), exact).middle();
   if (!std::isfinite(nearest)) throw Rejected("an infinite constant");
   const Number left = exact - Number(nearest);
-  const bool split = b.chance(70) && !(left.is_exact() && left.exact() == 0) && c.type() == T::DOUBLE;
+  const bool split = b.chance(70) && !(left.is_exact() && left.exact() == 0);
   const double rest = split ? left.middle() : nearest;
   if (rest == 0 || !std::isfinite(rest)) throw Rejected("nothing left");
   Value r = split ? b.add("Sub", {c, b.constant(c.type(), {1}, {nearest})}) : c;

@@ -11,7 +11,8 @@ using T = onnx::TensorProto;
 
 std::vector<Array> constant(const Node& node) {
   if (const auto* a = node.find("value")) return {read_tensor(a->t())};
-  if (node.find("value_float") != nullptr) return {Array(T::FLOAT, {}, {node.real("value_float", 0)})};
+  if (node.find("value_float") != nullptr)
+    return {Array(T::FLOAT, {}, {node.real("value_float", 0)})};
   if (node.find("value_int") != nullptr) return {int64_array({}, {node.integer("value_int", 0)})};
   if (const auto list = node.reals("value_floats")) {
     return {Array(T::FLOAT, {static_cast<Index>(list->size())}, *list)};
@@ -54,7 +55,8 @@ std::vector<Array> eye_like(const Node& node) {
   const Array& x = node.in(0);
   Array y(static_cast<Type>(node.integer("dtype", x.type)), x.dims);
   const Index k = node.integer("k", 0);
-  for_each_index(x.dims, [&](const Dims& at, Index i) { y.at(i) = Number(at[1] - at[0] == k ? 1 : 0); });
+  for_each_index(x.dims,
+                 [&](const Dims& at, Index i) { y.at(i) = Number(at[1] - at[0] == k ? 1 : 0); });
   return {y};
 }
 

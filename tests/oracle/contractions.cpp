@@ -60,8 +60,8 @@ std::vector<Array> gemm(const Node& node) {
 // Axes of one term: letters, and the axes of the ellipsis under names of their own.
 std::vector<int> term_axes(const std::string& term, Index rank, Index& ellipsis) {
   std::vector<int> axes;
-  const auto letters = static_cast<Index>(
-      std::count_if(term.begin(), term.end(), [](char c) { return c != '.'; }));
+  const auto letters =
+      static_cast<Index>(std::count_if(term.begin(), term.end(), [](char c) { return c != '.'; }));
   constexpr int kEllipsis = 1000;
   for (std::size_t i = 0; i < term.size(); ++i) {
     if (term[i] != '.') {
@@ -131,8 +131,8 @@ std::vector<Array> einsum(const Node& node) {
       const Array& x = node.in(static_cast<Index>(t));
       Dims index;
       for (const int name : axes[t]) {
-        index.push_back(at[static_cast<std::size_t>(
-            std::find(order.begin(), order.end(), name) - order.begin())]);
+        index.push_back(at[static_cast<std::size_t>(std::find(order.begin(), order.end(), name) -
+                                                    order.begin())]);
       }
       product = product * x.at(broadcast_at(x.dims, index));
     }
@@ -180,7 +180,8 @@ void transposed_lengths(const Node& node, const Dims& in, const Dims& kernel, Di
   const Dims extra = node.integers("output_padding").value_or(Dims(n, 0));
   const Dims pads = node.integers("pads").value_or(Dims(2 * n, 0));
   auto shape = node.integers("output_shape");
-  if (shape && shape->size() > n) shape->erase(shape->begin(), shape->end() - static_cast<Index>(n));
+  if (shape && shape->size() > n)
+    shape->erase(shape->begin(), shape->end() - static_cast<Index>(n));
   const std::string mode = node.text("auto_pad", "NOTSET");
   const bool same = mode == "SAME_UPPER" || mode == "SAME_LOWER";
   for (std::size_t a = 0; a < n; ++a) {
@@ -226,7 +227,8 @@ std::vector<Array> conv_transpose(const Node& node) {
         for (Index c = 0; c < x.dim(1); ++c) {
           for (Index o = 0; o < each; ++o) {
             Number& entry = y.at((b * each * group + c / channels * each + o) * size + at);
-            entry = entry + x.at((b * x.dim(1) + c) * plane + i) * w.at((c * each + o) * places + place);
+            entry = entry +
+                    x.at((b * x.dim(1) + c) * plane + i) * w.at((c * each + o) * places + place);
           }
         }
       }

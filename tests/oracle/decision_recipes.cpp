@@ -25,7 +25,8 @@ Value condition(Builder& b, Type type) {
   const bool flip = b.chance(50);
   Value c = b.add(b.one_of(ops), {flip ? y : x, flip ? x : y});
   if (b.chance(15)) c = b.add("Not", {c});
-  if (b.chance(10)) c = b.add(b.one_of<std::string>({"And", "Or", "Xor"}), {c, b.constant(T::BOOL, {1}, {1})});
+  if (b.chance(10))
+    c = b.add(b.one_of<std::string>({"And", "Or", "Xor"}), {c, b.constant(T::BOOL, {1}, {1})});
   if (b.chance(10)) {
     // Bool by a Cast of the difference.
     c = b.add("Cast", {b.add("Sub", {x, y})}, {{"to", Index{T::BOOL}}});
@@ -50,7 +51,8 @@ Value chosen_index(Builder& b, Type type) {
     }
     default: {
       // 1 where they differ: NonZero of [difference, 1] begins there.
-      const Value list = b.add("Concat", {b.add("Sub", {x, y}), b.constant(type, {1}, {1})}, {{"axis", Index{0}}});
+      const Value list =
+          b.add("Concat", {b.add("Sub", {x, y}), b.constant(type, {1}, {1})}, {{"axis", Index{0}}});
       const Value places = b.add("NonZero", {list});
       return reshaped(b, b.add("Gather", {reshaped(b, places, {-1}), b.integers({0})}), {1});
     }
@@ -65,15 +67,20 @@ Value cut(Builder& b, Type type) {
     case 0: return b.add("Floor", {c});
     case 1: return b.add("Ceil", {c});
     case 2: return b.add("Round", {c});
-    case 3: return b.add("Sign", {b.add("Sub", {c, b.constant(type, {1}, {c.sample.at(0).middle()})})});
+    case 3:
+      return b.add("Sign", {b.add("Sub", {c, b.constant(type, {1}, {c.sample.at(0).middle()})})});
     case 4: {
-      const Value levels = b.add("QuantizeLinear", {c, b.scalar(T::FLOAT, b.one_of<double>({1, 0.5, 0.1}))});
+      const Value levels =
+          b.add("QuantizeLinear", {c, b.scalar(T::FLOAT, b.one_of<double>({1, 0.5, 0.1}))});
       const Value back = b.add("DequantizeLinear", {levels, b.scalar(T::FLOAT, 1)});
       return b.add("Cast", {back}, {{"to", Index{type}}});
     }
-    case 5: return b.add("Mod", {c, b.constant(type, {1}, {b.one_of<double>({1, 2, 0.5})})}, {{"fmod", Index{1}}});
+    case 5:
+      return b.add("Mod", {c, b.constant(type, {1}, {b.one_of<double>({1, 2, 0.5})})},
+                   {{"fmod", Index{1}}});
     default: {
-      const Index code = b.one_of<Index>({T::INT64, T::INT32, T::UINT8, T::INT8, T::INT16, T::UINT64});
+      const Index code =
+          b.one_of<Index>({T::INT64, T::INT32, T::UINT8, T::INT8, T::INT16, T::UINT64});
       const Value whole = b.add("Cast", {c}, {{"to", code}});
       return b.add("Cast", {whole}, {{"to", Index{type}}});
     }
@@ -96,20 +103,24 @@ Value decided_constant(Builder& b, Type type) {
     }
     case 3: {
       const Value whole = cut(b, type);
-      return b.add("Sub", {whole, b.constant(type, {1}, {whole.sample.at(0).middle() + 1 - 2 * static_cast<double>(b.pick(2))})});
+      return b.add("Sub", {whole, b.constant(type, {1},
+                                             {whole.sample.at(0).middle() + 1 -
+                                              2 * static_cast<double>(b.pick(2))})});
     }
     case 4: {
       // How many numbers a Range has.
       const Value end = reshaped(b, computed_constant(b, type, 2), {});
       if (std::abs(end.sample.at(0).middle()) > 20) throw Rejected("a long Range");
-      const Value range = b.add("Range", {b.scalar(type, 0), end, b.scalar(type, b.one_of<double>({1, 0.1, 1.0 / 3}))});
+      const Value range = b.add(
+          "Range", {b.scalar(type, 0), end, b.scalar(type, b.one_of<double>({1, 0.1, 1.0 / 3}))});
       return reshaped(b, b.add("Cast", {b.add("Size", {range})}, {{"to", Index{type}}}), {1});
     }
     default: {
       const Value c = reshaped(b, computed_constant(b, type, 2), {1});
       const auto near = static_cast<float>(c.sample.at(0).middle());
       if (!(near > 0)) throw Rejected("not positive");
-      return b.chance(50) ? b.add("ThresholdedRelu", {c}, {{"alpha", near}}) : b.add("Shrink", {c}, {{"lambd", near}});
+      return b.chance(50) ? b.add("ThresholdedRelu", {c}, {{"alpha", near}})
+                          : b.add("Shrink", {c}, {{"lambd", near}});
     }
   }
 }
@@ -120,7 +131,8 @@ Value chosen_by_constant(Builder& b, const Value& x) {
   const Value ten = b.add("Mul", {x, b.scalar(type, b.one_of<double>({10, 3, -2, 0}))});
   if (b.chance(60)) return b.add("Where", {condition(b, type), ten, x});
   // Two rows stacked, one of them taken.
-  const Value both = b.add("Concat", {unsqueezed(b, x, {0}), unsqueezed(b, ten, {0})}, {{"axis", Index{0}}});
+  const Value both =
+      b.add("Concat", {unsqueezed(b, x, {0}), unsqueezed(b, ten, {0})}, {{"axis", Index{0}}});
   const Value row = b.add("Gather", {both, chosen_index(b, type)}, {{"axis", Index{0}}});
   return reshaped(b, row, x.dims());
 }

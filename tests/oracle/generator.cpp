@@ -13,8 +13,13 @@ struct Weighted {
   int weight;
   Recipe recipe;
 };
-const std::vector<Weighted> kLayers = {{22, scaled_by_constant}, {10, chosen_by_constant}, {28, plain_layer},
-                                       {10, shape_layer}, {9, resized}, {5, cast_layer}, {16, pattern}};
+const std::vector<Weighted> kLayers = {{22, scaled_by_constant},
+                                       {10, chosen_by_constant},
+                                       {28, plain_layer},
+                                       {10, shape_layer},
+                                       {9, resized},
+                                       {5, cast_layer},
+                                       {16, pattern}};
 
 Value layer(Builder& b, const Value& x) {
   constexpr int kAttempts = 8;
@@ -54,8 +59,18 @@ RandomGraph layered(std::uint64_t seed) {
   static const std::vector<int> kOpsets = {7, 9, 10, 11, 12, 13, 13, 15, 17, 17, 18, 21, 21, 21};
   Builder b(rng(), kOpsets[rng() % kOpsets.size()]);
   const Type type = b.one_of<Type>({T::DOUBLE, T::DOUBLE, T::DOUBLE, T::FLOAT, T::FLOAT});
-  const Dims dims = b.one_of<Dims>({{1, 1}, {1, 3}, {1, 2}, {3}, {1}, {2, 2}, {1, 4}, {1, 1, 4}, {1, 2, 2, 2},
-                                    {1, 1, 3, 3}, {2, 3}, {1, 2, 3}});
+  const Dims dims = b.one_of<Dims>({{1, 1},
+                                    {1, 3},
+                                    {1, 2},
+                                    {3},
+                                    {1},
+                                    {2, 2},
+                                    {1, 4},
+                                    {1, 1, 4},
+                                    {1, 2, 2, 2},
+                                    {1, 1, 3, 3},
+                                    {2, 3},
+                                    {1, 2, 3}});
   Value x = b.input("x", type, dims);
   std::string wrt;
   Value y = x;
@@ -110,8 +125,10 @@ std::string text(const Array& array) {
 std::string describe(const onnx::ModelProto& model) {
   std::string lines = "opset " + std::to_string(model.opset_import(0).version()) + "\n";
   for (const auto& input : model.graph().input()) {
-    lines += "  input " + input.name() + ": " + type_name(input.type().tensor_type().elem_type()) + " [";
-    for (const auto& d : input.type().tensor_type().shape().dim()) lines += std::to_string(d.dim_value()) + ",";
+    lines +=
+        "  input " + input.name() + ": " + type_name(input.type().tensor_type().elem_type()) + " [";
+    for (const auto& d : input.type().tensor_type().shape().dim())
+      lines += std::to_string(d.dim_value()) + ",";
     lines += "]\n";
   }
   for (const auto& tensor : model.graph().initializer()) {
@@ -122,7 +139,12 @@ std::string describe(const onnx::ModelProto& model) {
     for (const auto& name : node.input()) lines += name + ", ";
     lines += ")";
     for (const auto& a : node.attribute()) {
-      lines += " " + a.name() + "=" + (a.has_t() ? text(read_tensor(a.t())) : a.has_s() ? a.s() : a.has_f() ? Number(static_cast<double>(a.f())).text() : a.has_i() ? std::to_string(a.i()) : "");
+      lines += " " + a.name() + "=" +
+               (a.has_t()   ? text(read_tensor(a.t()))
+                : a.has_s() ? a.s()
+                : a.has_f() ? Number(static_cast<double>(a.f())).text()
+                : a.has_i() ? std::to_string(a.i())
+                            : "");
       for (const auto i : a.ints()) lines += std::to_string(i) + ",";
       for (const auto f : a.floats()) lines += Number(static_cast<double>(f)).text() + ",";
     }

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <fstream>
 
 #include "lipscope/certificate.h"
 #include "lipscope/error.h"
@@ -44,7 +46,8 @@ class GraphCheck {
     try {
       load();
     } catch (const lipscope::Error& error) {
-      if (error.code() == lipscope::ErrorCode::kInternal) fail(std::string("internal: ") + error.what());
+      if (error.code() == lipscope::ErrorCode::kInternal)
+        fail(std::string("internal: ") + error.what());
       ++tally_.refused;
       ++tally_.reasons[std::string(to_string(error.code())) + ": " + shortened(error.what())];
       return tally_;
@@ -54,7 +57,8 @@ class GraphCheck {
       constexpr int kQueries = 2;
       for (int k = 0; k < kQueries; ++k) query();
     } catch (const lipscope::Error& error) {
-      if (error.code() == lipscope::ErrorCode::kInternal) fail(std::string("internal: ") + error.what());
+      if (error.code() == lipscope::ErrorCode::kInternal)
+        fail(std::string("internal: ") + error.what());
       ++tally_.reasons[std::string(to_string(error.code())) + ": " + shortened(error.what())];
     } catch (const Missing& error) {
       fail(std::string("the oracle: ") + error.what());
@@ -66,13 +70,20 @@ class GraphCheck {
   Index pick(Index n) { return static_cast<Index>(rng_() % static_cast<std::uint64_t>(n)); }
   double normal() { return std::normal_distribution<double>()(rng_); }
   template <class List>
-  auto one_of(const List& list) { return *(std::begin(list) + pick(std::ssize(list))); }
+  auto one_of(const List& list) {
+    return *(std::begin(list) + pick(std::ssize(list)));
+  }
 
   void load() {
     const std::string bytes = made_.model.SerializeAsString();
     onnx_ = lipscope::OnnxModel::parse(std::as_bytes(std::span(bytes)), "random.onnx");
     whole_ = onnx_->graph();
     selection_.wrt = made_.wrt;
+    const lipscope::Index entries =
+        lipscope::element_count(whole_->value(whole_->outputs()[0]).type.shape);
+    if (pick(10) == 0) selection_.output = pick(entries);
+    if (pick(10) == 0 && entries > 1 && !selection_.output)
+      selection_.margin = {pick(entries - 1), entries - 1};
     selected_ = lipscope::select(*whole_, selection_);
     std::vector<std::string> moving;
     for (const lipscope::ValueId id : selected_->graph.inputs()) {
@@ -85,7 +96,7 @@ class GraphCheck {
       if (std::find(moving.begin(), moving.end(), input.name()) != moving.end()) continue;
       others.emplace(input.name(), other_value(input));
     }
-    function_.emplace(made_.model, moving, std::move(others));
+    function_.emplace(made_.model, moving, std::move(others), selection_);
   }
 
   Array other_value(const onnx::ValueInfoProto& input) {
@@ -111,7 +122,8 @@ class GraphCheck {
       for (const auto& input : made_.model.graph().input()) {
         if (input.name() != value.name) continue;
         Array array(input.type().tensor_type().elem_type(), value.type.shape);
-        for (Index i = 0; i < array.size(); ++i) array.at(i) = Number(tensor.doubles()[Array::to_size(i)]);
+        for (Index i = 0; i < array.size(); ++i)
+          array.at(i) = Number(tensor.doubles()[Array::to_size(i)]);
         values.emplace(value.name, std::move(array));
       }
       inputs.push_back(std::move(tensor));
@@ -129,7 +141,8 @@ class GraphCheck {
     }
     ++tally_.evaluations;
     if (got[0].shape() != expected.dims) {
-      fail(fmt::format("eval: shape {} instead of {}", fmt::join(got[0].shape(), "x"), fmt::join(expected.dims, "x")));
+      fail(fmt::format("eval: shape {} instead of {}", fmt::join(got[0].shape(), "x"),
+                       fmt::join(expected.dims, "x")));
       return;
     }
     double size = 1;
@@ -175,33 +188,44 @@ class GraphCheck {
     const Index kind = pick(10);
     if (kind < 5) return domain;
     Point centre = random_point();
+    if (pick(5) == 0 && !made_.landmarks.empty()) {
+      std::fill(centre.begin(), centre.end(),
+                one_of(made_.landmarks) * one_of(std::vector{1.0, 0.75, 1.5}));
+    }
     const double radius = one_of(std::vector{1.0, 0.1, 1e-3, 5.0}) *
-                          (pick(3) == 0 && centre[0] != 0 ? std::abs(centre[0]) : 1.0);
+                          (pick(2) == 0 && centre[0] != 0 ? std::abs(centre[0]) : 1.0);
     if (kind < 8 || kind == 9) {
       Point low = centre, high = centre;
       for (std::size_t i = 0; i < low.size(); ++i) {
         low[i] -= pick(12) == 0 ? 0 : radius;
         high[i] += pick(12) == 0 ? 0 : radius;
       }
-      domain.box = lipscope::Box{Tensor(lipscope::ElementType::kFloat64, {n}, low), Tensor(lipscope::ElementType::kFloat64, {n}, high)};
+      domain.box = lipscope::Box{Tensor(lipscope::ElementType::kFloat64, {n}, low),
+                                 Tensor(lipscope::ElementType::kFloat64, {n}, high)};
     }
     if (kind >= 8) {
-      domain.ball = lipscope::Ball{.center = Tensor(lipscope::ElementType::kFloat64, {n}, centre), .radius = radius,
-                                   .norm = lipscope::parse_norms(one_of(std::vector<std::string>{"1", "2", "inf", "3"})).in};
+      domain.ball = lipscope::Ball{
+          .center = Tensor(lipscope::ElementType::kFloat64, {n}, centre),
+          .radius = radius,
+          .norm = lipscope::parse_norms(one_of(std::vector<std::string>{"1", "2", "inf", "3"})).in};
     }
     return domain;
   }
 
   void query() {
     if (starts_inside_ || function_->size() == 0) return;
-    static const std::vector<std::string> kNorms = {"1", "2", "inf", "2", "3", "1:inf", "inf:1", "2:1", "inf:2", "1:2", "1.5:3"};
-    const lipscope::Query query{.graph = &selected_->graph, .norms = lipscope::parse_norms(one_of(kNorms)), .domain = random_domain()};
+    static const std::vector<std::string> kNorms = {"1",     "2",   "inf",   "2",   "3",    "1:inf",
+                                                    "inf:1", "2:1", "inf:2", "1:2", "1.5:3"};
+    const lipscope::Query query{.graph = &selected_->graph,
+                                .norms = lipscope::parse_norms(one_of(kNorms)),
+                                .domain = random_domain()};
     lipscope::Budget budget;
     budget.time = std::chrono::duration<double>(0.03);
     if (seed_ % kPlannedShare != 0) {
       budget.time = std::chrono::duration<double>(5);
       budget.methods = {"layer-product", "dag"};
-      if (pick(3) == 0) budget.methods.emplace_back("jacobian-ascent");
+      if (pick(12) == 0) budget.methods.emplace_back("jacobian-ascent");
+      if (pick(6) == 0) budget.methods.emplace_back("pattern-ascent");
       if (pick(3) == 0) budget.methods.emplace_back("graph-jacobian");
       if (pick(4) == 0) budget.methods.emplace_back("fast-lip");
     }
@@ -219,7 +243,8 @@ class GraphCheck {
     if (seed_ % kCertificateShare == 0) certificate(query, answer);
   }
 
-  void check_witness(const lipscope::Query& query, const lipscope::Witness& witness, double claimed) {
+  void check_witness(const lipscope::Query& query, const lipscope::Witness& witness,
+                     double claimed) {
     if (!inside(query.domain, witness.x) || !inside(query.domain, witness.y)) {
       return fail("a witness outside the domain" + about(query));
     }
@@ -228,11 +253,14 @@ class GraphCheck {
     ++tally_.witnesses;
     // What an unknown input is, a witness does not say.
     if (made_.wrt.empty() && ends->upper < claimed) {
-      fail(fmt::format("lower bound {:.17g}, its witness {} {} gives {:.17g}", claimed, witness.x, witness.y, ends->upper) + about(query));
+      fail(fmt::format("lower bound {:.17g}, its witness {} {} gives {:.17g}", claimed, witness.x,
+                       witness.y, ends->upper) +
+           about(query));
     }
   }
 
-  std::optional<Function::Ends> quotient(const lipscope::Query& query, const Point& x, const Point& y) {
+  std::optional<Function::Ends> quotient(const lipscope::Query& query, const Point& x,
+                                         const Point& y) {
     try {
       return function_->quotient(x, y, query.norms);
     } catch (const Undecided&) {
@@ -256,13 +284,15 @@ class GraphCheck {
         }
         if (query.domain.ball) scale = std::min(scale, query.domain.ball->radius);
         steps[i] = scale * 0x1p-20;
-        if (query.domain.box && x[i] + steps[i] > query.domain.box->upper.doubles()[i]) steps[i] = -steps[i];
+        if (query.domain.box && x[i] + steps[i] > query.domain.box->upper.doubles()[i])
+          steps[i] = -steps[i];
         reach = std::max(reach, scale);
       }
       try {
         const std::vector<Point> columns = function_->slopes(x, steps);
         const Point d = strongest_direction(columns, query.norms.in.p(), query.norms.out.p());
-        for (const double t : {reach * 0x1p-20, reach * 0x1p-6, reach, -reach * 0x1p-16, -reach * 0.5}) {
+        for (const double t :
+             {reach * 0x1p-20, reach * 0x1p-6, reach, -reach * 0x1p-16, -reach * 0.5}) {
           compare(query, upper, x, moved(query.domain, x, d, t));
         }
         compare(query, upper, x, start_in(query.domain));
@@ -280,7 +310,8 @@ class GraphCheck {
     if (domain.box) {
       for (std::size_t i = 0; i < x.size(); ++i) {
         const double low = domain.box->lower.doubles()[i], high = domain.box->upper.doubles()[i];
-        x[i] = std::clamp(low + (high - low) * std::uniform_real_distribution<double>()(rng_), low, high);
+        x[i] = std::clamp(low + (high - low) * std::uniform_real_distribution<double>()(rng_), low,
+                          high);
       }
     }
     if (domain.ball) {
@@ -288,7 +319,10 @@ class GraphCheck {
       double share = 1;
       do {
         for (std::size_t i = 0; i < x.size(); ++i) {
-          const double from = domain.box ? x[i] : centre[i] + domain.ball->radius * std::uniform_real_distribution<double>(-1, 1)(rng_);
+          const double from =
+              domain.box ? x[i]
+                         : centre[i] + domain.ball->radius *
+                                           std::uniform_real_distribution<double>(-1, 1)(rng_);
           x[i] = centre[i] + share * (from - centre[i]);
         }
         share *= 0.7;
@@ -306,20 +340,31 @@ class GraphCheck {
     return x;
   }
 
-  void compare(const lipscope::Query& query, const lipscope::Bound& upper, const Point& x, const Point& y) {
+  void compare(const lipscope::Query& query, const lipscope::Bound& upper, const Point& x,
+               const Point& y) {
     if (x == y || !inside(query.domain, x) || !inside(query.domain, y)) return;
     const auto ends = quotient(query, x, y);
     if (!ends) return;
     ++tally_.quotients;
     if (upper.value > 0) tally_.tightest = std::max(tally_.tightest, ends->lower / upper.value);
     if (ends->lower <= upper.value) return;
-    fail(fmt::format("upper bound {:.17g} by {}, but the quotient between {::.17g} and {::.17g} is {:.17g}", upper.value, upper.method, x, y, ends->lower) + about(query));
+    fail(fmt::format(
+             "upper bound {:.17g} by {}, but the quotient between {::.17g} and {::.17g} is {:.17g}",
+             upper.value, upper.method, x, y, ends->lower) +
+         about(query));
   }
 
   void certificate(const lipscope::Query& query, const lipscope::Answer& answer) {
-    const std::string document = lipscope::write_certificate({.model_sha256 = onnx_->sha256(), .options = {}, .selection = selection_,
-                                                              .from = selected_->from, .norms = query.norms, .domain = query.domain},
+    const std::string document = lipscope::write_certificate({.model_sha256 = onnx_->sha256(),
+                                                              .options = {},
+                                                              .selection = selection_,
+                                                              .from = selected_->from,
+                                                              .norms = query.norms,
+                                                              .domain = query.domain},
                                                              answer);
+    if (const char* file = std::getenv("LIPSCOPE_DUMP")) {
+      std::ofstream(std::string(file) + ".json") << document;
+    }
     const lipscope::CheckResult result = lipscope::check_certificate(*onnx_, document);
     if (result.valid) {
       ++tally_.certificates;
@@ -330,6 +375,9 @@ class GraphCheck {
 
   std::string about(const lipscope::Query& query) const {
     std::string text = "; norms " + query.norms.name();
+    if (selection_.output) text += fmt::format(", output {}", *selection_.output);
+    if (selection_.margin)
+      text += fmt::format(", margin {},{}", selection_.margin->first, selection_.margin->second);
     if (!made_.wrt.empty()) {
       text += ", wrt " + made_.wrt + " with";
       for (const auto& [name, value] : function_->others()) {
@@ -337,8 +385,13 @@ class GraphCheck {
         for (const Number& e : value.entries) text += " " + e.text();
       }
     }
-    if (query.domain.box) text += fmt::format(", box {::.17g} to {::.17g}", query.domain.box->lower.doubles(), query.domain.box->upper.doubles());
-    if (query.domain.ball) text += fmt::format(", ball {::.17g} radius {:.17g} norm {}", query.domain.ball->center.doubles(), query.domain.ball->radius, query.domain.ball->norm.name());
+    if (query.domain.box)
+      text += fmt::format(", box {::.17g} to {::.17g}", query.domain.box->lower.doubles(),
+                          query.domain.box->upper.doubles());
+    if (query.domain.ball)
+      text +=
+          fmt::format(", ball {::.17g} radius {:.17g} norm {}", query.domain.ball->center.doubles(),
+                      query.domain.ball->radius, query.domain.ball->norm.name());
     return text;
   }
 
@@ -363,8 +416,9 @@ class GraphCheck {
 }  // namespace
 
 void Tally::add(const Tally& o) {
-  for (const auto field : {&Tally::graphs, &Tally::refused, &Tally::queries, &Tally::finite, &Tally::quotients, &Tally::undecided,
-                           &Tally::undefined, &Tally::evaluations, &Tally::witnesses, &Tally::certificates}) {
+  for (const auto field : {&Tally::graphs, &Tally::refused, &Tally::queries, &Tally::finite,
+                           &Tally::quotients, &Tally::undecided, &Tally::undefined,
+                           &Tally::evaluations, &Tally::witnesses, &Tally::certificates}) {
     this->*field += o.*field;
   }
   tightest = std::max(tightest, o.tightest);

@@ -9,7 +9,8 @@
 namespace oracle {
 
 struct Tally {
-  Index graphs = 0, refused = 0, queries = 0, finite = 0, quotients = 0, undecided = 0, undefined = 0;
+  Index graphs = 0, refused = 0, queries = 0, finite = 0, quotients = 0, undecided = 0,
+        undefined = 0;
   Index evaluations = 0, witnesses = 0, certificates = 0;
   double tightest = 0;                   // the largest quotient by its bound
   std::map<std::string, Index> reasons;  // why graphs were refused

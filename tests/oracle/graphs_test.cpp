@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random graphs of every loadable operator: no proved bound contradicted by an exact quotient, no
 // value outside what exact arithmetic says. LIPSCOPE_GRAPHS=n changes how many, LIPSCOPE_SEED=n
-// which; with one graph LIPSCOPE_DUMP=FILE writes its model and LIPSCOPE_SHRINK=1 looks for a smaller
-// one that fails alike.
+// which; with one graph LIPSCOPE_DUMP=FILE writes its model and LIPSCOPE_SHRINK=1 looks for a
+// smaller one that fails alike.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 
+#include "lipscope/bound.h"
+#include "lipscope/select.h"
 #include "ops/kind.h"
 #include "tests/oracle/graph_check.h"
 #include "tests/oracle/node.h"
 #include "tests/oracle/shrink.h"
+#include "tests/support/model_writer.h"
 
 namespace oracle {
 namespace {
@@ -23,8 +27,11 @@ std::uint64_t setting(const char* name, std::uint64_t fallback) {
 }
 
 void print(const Tally& t) {
-  fmt::print("{} graphs, {} refused; {} queries, {} finite; {} quotients, tightest {:.17g}; {} values, {} witnesses, {} certificates; {} undecided, {} undefined\n",
-             t.graphs, t.refused, t.queries, t.finite, t.quotients, t.tightest, t.evaluations, t.witnesses, t.certificates, t.undecided, t.undefined);
+  fmt::print(
+      "{} graphs, {} refused; {} queries, {} finite; {} quotients, tightest {:.17g}; {} values, {} "
+      "witnesses, {} certificates; {} undecided, {} undefined\n",
+      t.graphs, t.refused, t.queries, t.finite, t.quotients, t.tightest, t.evaluations, t.witnesses,
+      t.certificates, t.undecided, t.undefined);
   for (const auto& [reason, n] : t.reasons) fmt::print("  {:5} {}\n", n, reason);
 }
 
@@ -52,6 +59,24 @@ void shrink(const RandomGraph& graph, const std::string& failure) {
 TEST(Oracle, KnowsEveryLoadableOperator) {
   for (const lipscope::OpKind& kind : lipscope::op_kinds()) {
     EXPECT_TRUE(operators().contains(std::string(kind.name))) << kind.name;
+  }
+}
+
+// The index of a maximum jumps: no method may call it constant.
+TEST(Holes, IndicesOfMaxPoolHaveNoConstant) {
+  lipscope::testing_support::ModelWriter writer(13);
+  writer.input("x", {1, 1, 1, 2});
+  lipscope::testing_support::set_attribute(writer.node("MaxPool", {"x"}, {"largest", "places"}),
+                                           "kernel_shape", Dims{1, 2});
+  lipscope::testing_support::set_attribute(writer.node("Cast", {"places"}, {"y"}), "to", Index{1});
+  writer.output("y");
+  const lipscope::Graph graph = lipscope::select(writer.read().graph(), {}).graph;
+  for (const lipscope::MethodInfo& method : lipscope::method_list()) {
+    const lipscope::Query query{.graph = &graph};
+    lipscope::Budget budget;
+    budget.methods = {std::string(method.id)};
+    const auto upper = find_bracket(query, budget, {}).bracket.upper(lipscope::Guarantee::kProved);
+    EXPECT_TRUE(!upper || std::isinf(upper->value)) << method.id;
   }
 }
 

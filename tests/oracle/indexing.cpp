@@ -118,7 +118,8 @@ std::vector<Array> one_hot(const Node& node) {
   const Lines lines(dims, axis);
   for (Index i = 0; i < where.size(); ++i) {
     const Number& entry = where.at(i);
-    const Index k = Node::axis((is_floating(where.type) ? truncate(entry) : entry).integer(), depth);
+    const Index k =
+        Node::axis((is_floating(where.type) ? truncate(entry) : entry).integer(), depth);
     if (k < 0 || k >= depth) continue;
     y.at(lines.at(i / lines.inner, k, i % lines.inner)) = values.at(1);
   }
@@ -134,7 +135,8 @@ std::vector<Array> non_zero(const Node& node) {
   const auto n = static_cast<Index>(found.size());
   Array y(T::INT64, {x.rank(), n});
   for (Index a = 0; a < x.rank(); ++a) {
-    for (Index i = 0; i < n; ++i) y.at(a * n + i) = Number(found[Array::to_size(i)][Array::to_size(a)]);
+    for (Index i = 0; i < n; ++i)
+      y.at(a * n + i) = Number(found[Array::to_size(i)][Array::to_size(a)]);
   }
   return {y};
 }

@@ -42,9 +42,8 @@ std::vector<Array> squeeze(const Node& node) {
   const auto axes = node.opset() < 13 ? node.integers("axes") : node.input_integers(1);
   Dims dims;
   for (Index a = 0; a < x.rank(); ++a) {
-    const bool named = axes && std::any_of(axes->begin(), axes->end(), [&](Index b) {
-      return Node::axis(b, x.rank()) == a;
-    });
+    const bool named = axes && std::any_of(axes->begin(), axes->end(),
+                                           [&](Index b) { return Node::axis(b, x.rank()) == a; });
     if (!(axes ? named : x.dim(a) == 1)) dims.push_back(x.dim(a));
   }
   return {reshaped(x, dims)};
@@ -93,8 +92,7 @@ std::vector<Array> slice(const Node& node) {
   Dims axes(starts.size());
   std::iota(axes.begin(), axes.end(), 0);
   axes = (old ? node.integers("axes") : node.input_integers(3)).value_or(axes);
-  const Dims steps =
-      (old ? std::nullopt : node.input_integers(4)).value_or(Dims(starts.size(), 1));
+  const Dims steps = (old ? std::nullopt : node.input_integers(4)).value_or(Dims(starts.size(), 1));
   Dims first(x.dims.size(), 0), step(x.dims.size(), 1), dims = x.dims;
   for (std::size_t k = 0; k < starts.size(); ++k) {
     const auto a = Array::to_size(Node::axis(axes[k], x.rank()));
@@ -214,8 +212,8 @@ std::vector<Array> pad(const Node& node) {
   const Array& x = node.in(0);
   const bool old = node.opset() < 11;
   const std::string mode = node.text("mode", "constant");
-  const Dims pads = old ? node.integers(node.opset() < 2 ? "paddings" : "pads").value()
-                        : integers(node.in(1));
+  const Dims pads =
+      old ? node.integers(node.opset() < 2 ? "paddings" : "pads").value() : integers(node.in(1));
   Number fill(0);
   if (old) fill = node.real("value", 0);
   if (!old && node.has(2) && node.in(2).size() > 0) fill = node.in(2).at(0);

@@ -142,7 +142,8 @@ std::vector<Array> loss(const Node& node) {
         Number top = Number::infinity(-1), sum(0);
         for (Index k = 0; k < lines.length; ++k) top = max(top, logs.at(lines.at(o, k, i)));
         const Number shift = top.is_exact() ? top : floor(Number(top.middle()));
-        for (Index k = 0; k < lines.length; ++k) sum = sum + exp(logs.at(lines.at(o, k, i)) - shift);
+        for (Index k = 0; k < lines.length; ++k)
+          sum = sum + exp(logs.at(lines.at(o, k, i)) - shift);
         const Number lse = shift + log(sum);
         for (Index k = 0; k < lines.length; ++k) {
           logs.at(lines.at(o, k, i)) = logs.at(lines.at(o, k, i)) - lse;

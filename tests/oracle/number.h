@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers for the oracle: exact rationals as long as that is affordable, otherwise intervals of high
-// precision that hold the real number meant.
+// Numbers for the oracle: exact rationals as long as that is affordable, otherwise intervals of
+// high precision that hold the real number meant.
 #pragma once
 
 #include <gmpxx.h>

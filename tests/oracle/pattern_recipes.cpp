@@ -12,10 +12,9 @@ Value pattern_constant(Builder& b, const Value& x, double usual) {
   const Type type = x.type();
   double value = usual;
   if (b.chance(15)) value = usual * b.one_of<double>({2, 0.5, 1 + 0x1p-20, 1.5, -1});
-  if (b.chance(6)) {
-    value = special_number(b);
-    b.tame = false;
-  }
+  if (b.chance(6)) value = special_number(b);
+  if (b.chance(4)) value = b.one_of<double>({0x1p-1074, 0x1p-1073, 1e-310, 0x1p-149});
+  b.tame = b.tame && std::abs(value) > 1e-6 && std::abs(value) < 1e6;
   Dims dims;
   switch (b.pick(10)) {
     case 0: dims = {1}; break;
@@ -26,7 +25,9 @@ Value pattern_constant(Builder& b, const Value& x, double usual) {
     case 5: dims = {2, 1, 1}; break;
     default: break;
   }
-  if (b.chance(10)) return b.add("Add", {b.constant(type, dims, {value}), b.scalar(type, b.one_of<double>({0, 0x1p-60}))});
+  if (b.chance(10))
+    return b.add("Add",
+                 {b.constant(type, dims, {value}), b.scalar(type, b.one_of<double>({0, 0x1p-60}))});
   return b.constant(type, dims, {value});
 }
 
@@ -48,10 +49,13 @@ Value gelu_erf(Builder& b, const Value& x) {
   }
 }
 Value gelu_tanh(Builder& b, const Value& x) {
-  const Value cube = b.chance(50) ? b.add("Pow", {x, pattern_constant(b, x, 3)}) : product(b, product(b, x, x), x);
+  const Value cube =
+      b.chance(50) ? b.add("Pow", {x, pattern_constant(b, x, 3)}) : product(b, product(b, x, x), x);
   const Value curve = sum(b, x, product(b, cube, pattern_constant(b, x, 0.044715)));
-  const Value squash = b.add("Tanh", {product(b, curve, pattern_constant(b, x, std::sqrt(2 / M_PI)))});
-  return product(b, product(b, x, pattern_constant(b, x, 0.5)), sum(b, squash, pattern_constant(b, x, 1)));
+  const Value squash =
+      b.add("Tanh", {product(b, curve, pattern_constant(b, x, std::sqrt(2 / M_PI)))});
+  return product(b, product(b, x, pattern_constant(b, x, 0.5)),
+                 sum(b, squash, pattern_constant(b, x, 1)));
 }
 Value silu(Builder& b, const Value& x) {
   const Value inner = b.chance(50) ? x : product(b, x, pattern_constant(b, x, 1.702));
@@ -68,7 +72,9 @@ Value hard_swish(Builder& b, const Value& x) {
   return b.chance(50) ? b.add("Div", {product(b, x, cut), pattern_constant(b, x, 6)})
                       : product(b, x, b.add("Div", {cut, pattern_constant(b, x, 6)}));
 }
-Value mish(Builder& b, const Value& x) { return product(b, x, b.add("Tanh", {b.add("Softplus", {x})})); }
+Value mish(Builder& b, const Value& x) {
+  return product(b, x, b.add("Tanh", {b.add("Softplus", {x})}));
+}
 
 Value squared(Builder& b, const Value& x) {
   return b.chance(70) ? b.add("Pow", {x, pattern_constant(b, x, 2)}) : b.add("Mul", {x, x});
@@ -79,7 +85,8 @@ Value layer_norm(Builder& b, const Value& x) {
   const Dims axes{b.chance(70) ? -1 : b.pick(static_cast<Index>(x.dims().size()))};
   const Value shifted = centre ? b.add("Sub", {x, reduced(b, "ReduceMean", x, axes, true)}) : x;
   const Value variance = reduced(b, "ReduceMean", squared(b, shifted), axes, true);
-  const Value padded = sum(b, variance, pattern_constant(b, x, b.one_of<double>({1e-5, 1e-3, 0.5})));
+  const Value padded =
+      sum(b, variance, pattern_constant(b, x, b.one_of<double>({1e-5, 1e-3, 0.5})));
   Value y;
   switch (b.pick(3)) {
     case 0: y = b.add("Div", {shifted, b.add("Sqrt", {padded})}); break;
@@ -96,7 +103,8 @@ Value softmax(Builder& b, const Value& x) {
   Value shifted = x;
   if (b.chance(60)) shifted = b.add("Sub", {x, reduced(b, "ReduceMax", x, axes, true)});
   const Value e = b.add("Exp", {shifted});
-  if (b.chance(25)) return b.add("Sub", {shifted, b.add("Log", {reduced(b, "ReduceSum", e, axes, true)})});
+  if (b.chance(25))
+    return b.add("Sub", {shifted, b.add("Log", {reduced(b, "ReduceSum", e, axes, true)})});
   return b.add("Div", {e, reduced(b, "ReduceSum", e, axes, true)});
 }
 Value batch_norm(Builder& b, const Value& x) {
@@ -112,13 +120,18 @@ Value batch_norm(Builder& b, const Value& x) {
 
 Value pattern(Builder& b, const Value& x) {
   using Recipe = Value (*)(Builder&, const Value&);
-  static const std::vector<Recipe> kRecipes = {gelu_erf, gelu_erf, gelu_tanh, silu, hard_swish, mish, layer_norm, layer_norm,
-                                               layer_norm, softmax, batch_norm};
+  static const std::vector<Recipe> kRecipes = {gelu_erf,   gelu_erf, gelu_tanh,  silu,
+                                               hard_swish, mish,     layer_norm, layer_norm,
+                                               layer_norm, softmax,  batch_norm};
   Value y = b.one_of(kRecipes)(b, x);
-  if (b.chance(15)) {
-    // Tiny factors are made up for.
-    const double size = std::abs(y.sample.at(0).middle());
-    if (size > 0 && size < 1e-100) y = b.add("Mul", {y, b.scalar(x.type(), 1e300)});
+  // Tiny factors are made up for.
+  const double limit = x.type() == onnx::TensorProto::DOUBLE ? 1e300 : 1e38;
+  for (int k = 0; k < 4; ++k) {
+    Number size(0);
+    for (const Number& e : y.sample.entries) size = max(size, abs(e));
+    if (compare(size, Number(0)) == 0 || size.middle() * limit > 1e3 || size.middle() > 1e-20)
+      break;
+    y = b.add("Mul", {y, b.scalar(x.type(), limit)});
   }
   return y;
 }

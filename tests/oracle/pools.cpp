@@ -22,9 +22,8 @@ Array pooled(const Node& node, const Windows& windows, Fold&& fold) {
   for (Index p = 0; p < x.dim(0) * x.dim(1); ++p) {
     for_each_index(windows.out, [&](const Dims& at, Index i) {
       std::vector<Index> places;
-      windows.for_each_place(at, [&](const Dims& from, Index) {
-        places.push_back(p * plane + dot(from, steps));
-      });
+      windows.for_each_place(
+          at, [&](const Dims& from, Index) { places.push_back(p * plane + dot(from, steps)); });
       y.at(p * size + i) = fold(p * size + i, places, at);
     });
   }

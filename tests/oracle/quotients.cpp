@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "tests/oracle/functions.h"
 
@@ -50,8 +51,8 @@ Point dual(const Point& v, double p) {
 }  // namespace
 
 Function::Function(const onnx::ModelProto& model, std::vector<std::string> moving,
-                   Evaluator::Values others)
-    : evaluator_(model), others_(std::move(others)) {
+                   Evaluator::Values others, const lipscope::Selection& selection)
+    : evaluator_(model), others_(std::move(others)), selection_(selection) {
   for (const std::string& name : moving) {
     for (const auto& input : model.graph().input()) {
       if (input.name() != name) continue;
@@ -74,14 +75,20 @@ Evaluator::Values Function::inputs(const Point& x) const {
   return values;
 }
 
-Array Function::value(const Point& x) { return evaluator_.run(inputs(x)).at(0); }
+std::vector<Number> Function::selected(const Point& x) {
+  const Array all = evaluator_.outputs(inputs(x)).at(0);
+  if (selection_.output) return {all.at(*selection_.output)};
+  if (selection_.margin)
+    return {all.at(selection_.margin->first) - all.at(selection_.margin->second)};
+  return all.entries;
+}
 
 Function::Ends Function::quotient(const Point& x, const Point& y, const lipscope::NormPair& norms) {
   Ends ends{};
   evaluator_.with_precision([&] {
-    const Array fx = evaluator_.outputs(inputs(x)).at(0), fy = evaluator_.outputs(inputs(y)).at(0);
+    const std::vector<Number> fx = selected(x), fy = selected(y);
     std::vector<Number> change, step;
-    for (Index i = 0; i < fx.size(); ++i) {
+    for (std::size_t i = 0; i < fx.size(); ++i) {
       if (!fx.at(i).is_finite() || !fy.at(i).is_finite()) throw Undefined("not finite");
       change.push_back(fy.at(i) - fx.at(i));
     }
@@ -97,14 +104,14 @@ std::vector<Point> Function::slopes(const Point& x, const Point& steps) {
   std::vector<Point> columns;
   evaluator_.with_precision([&] {
     columns.clear();
-    const Array fx = evaluator_.outputs(inputs(x)).at(0);
+    const std::vector<Number> fx = selected(x);
     for (std::size_t i = 0; i < x.size(); ++i) {
       Point moved = x, column;
       moved[i] += steps[i];
       const Number change = Number(moved[i]) - Number(x[i]);
       const bool moves = moved[i] != x[i];
-      const Array fy = moves ? evaluator_.outputs(inputs(moved)).at(0) : fx;
-      for (Index k = 0; k < fx.size(); ++k) {
+      const std::vector<Number> fy = moves ? selected(moved) : fx;
+      for (std::size_t k = 0; k < fx.size(); ++k) {
         const Number slope = moves ? (fy.at(k) - fx.at(k)) / change : Number(0);
         column.push_back(slope.is_finite() ? slope.middle() : 0);
       }
@@ -165,12 +172,18 @@ Point strongest_direction(const std::vector<Point>& columns, double p, double q)
       d = dual(back, dual_p);
     }
   };
-  for (std::size_t i = 0; i < n; ++i) {
+  std::vector<std::size_t> order(n);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t i, std::size_t j) {
+    return norm(columns[i], q) > norm(columns[j], q);
+  });
+  constexpr std::size_t kStarts = 5;
+  for (std::size_t k = 0; k < std::min(n, kStarts); ++k) {
     Point unit(n, 0);
-    unit[i] = 1;
+    unit[order[k]] = 1;
     climb(unit);
   }
-  for (std::size_t k = 0; k < std::min<std::size_t>(m, 6); ++k) {
+  for (std::size_t k = 0; k < std::min(m, kStarts); ++k) {
     Point row(n, 0);
     for (std::size_t i = 0; i < n; ++i) row[i] = columns[i][k];
     climb(dual(row, dual_p));

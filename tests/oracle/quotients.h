@@ -3,6 +3,7 @@
 #pragma once
 
 #include "lipscope/bound.h"
+#include "lipscope/select.h"
 #include "tests/oracle/evaluator.h"
 
 namespace oracle {
@@ -13,8 +14,8 @@ using Point = std::vector<double>;
 class Function {
  public:
   // Inputs that move, in order; the others have to be given values.
-  Function(const onnx::ModelProto& model, std::vector<std::string> moving,
-           Evaluator::Values others);
+  Function(const onnx::ModelProto& model, std::vector<std::string> moving, Evaluator::Values others,
+           const lipscope::Selection& selection);
 
   std::size_t size() const { return size_; }
   // Lower and upper end of |f(y) - f(x)| / |y - x|, as doubles rounded outwards. Throws Undecided,
@@ -23,17 +24,18 @@ class Function {
     double lower, upper;
   };
   Ends quotient(const Point& x, const Point& y, const lipscope::NormPair& norms);
-  // The first output.
-  Array value(const Point& x);
   // The slopes along each axis between x and x + step, by columns.
   std::vector<Point> slopes(const Point& x, const Point& steps);
   const Evaluator::Values& others() const { return others_; }
 
  private:
   Evaluator::Values inputs(const Point& x) const;
+  // At the precision of the moment: all entries, one of them, or a difference.
+  std::vector<Number> selected(const Point& x);
   Evaluator evaluator_;
   std::vector<std::pair<std::string, Array>> moving_;
   Evaluator::Values others_;
+  lipscope::Selection selection_;
   std::size_t size_ = 0;
 };
 

@@ -24,15 +24,16 @@ Value residue(Builder& b, const Value& c);
 
 // Constants that hang on a decision about others (decision_recipes.cpp).
 Value decided_constant(Builder& b, Type type);
+Value integer_constant(Builder& b, Type type);  // integer_recipes.cpp
 
 // Layers of a value that moves.
-Value scaled_by_constant(Builder& b, const Value& x);   // layer_recipes.cpp
-Value chosen_by_constant(Builder& b, const Value& x);   // decision_recipes.cpp
-Value plain_layer(Builder& b, const Value& x);          // layer_recipes.cpp
-Value shape_layer(Builder& b, const Value& x);          // shape_recipes.cpp
-Value resized(Builder& b, const Value& x);              // shape_recipes.cpp
-Value cast_layer(Builder& b, const Value& x);           // layer_recipes.cpp
-Value pattern(Builder& b, const Value& x);              // pattern_recipes.cpp
+Value scaled_by_constant(Builder& b, const Value& x);              // layer_recipes.cpp
+Value chosen_by_constant(Builder& b, const Value& x);              // decision_recipes.cpp
+Value plain_layer(Builder& b, const Value& x);                     // layer_recipes.cpp
+Value shape_layer(Builder& b, const Value& x);                     // shape_recipes.cpp
+Value resized(Builder& b, const Value& x);                         // shape_recipes.cpp
+Value cast_layer(Builder& b, const Value& x);                      // layer_recipes.cpp
+Value pattern(Builder& b, const Value& x);                         // pattern_recipes.cpp
 Value two_inputs(Builder& b, const Value& x, const Value& other);  // layer_recipes.cpp
 
 }  // namespace oracle

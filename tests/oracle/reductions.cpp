@@ -62,8 +62,7 @@ Number log_sum_exp(const Entries& e) {
 
 std::vector<bool> reduced_axes(const Node& node, Index input_since) {
   const Index rank = node.in(0).rank();
-  const auto given =
-      node.opset() >= input_since ? node.input_integers(1) : node.integers("axes");
+  const auto given = node.opset() >= input_since ? node.input_integers(1) : node.integers("axes");
   const bool none = !given || given->empty();
   const bool keep_all =
       none && node.opset() >= input_since && node.integer("noop_with_empty_axes", 0) != 0;

@@ -23,8 +23,7 @@ Rule read_rule(const Node& node) {
   rule.mode = node.text("mode", "nearest");
   if (rule.mode == "bilinear") rule.mode = "linear";
   const bool old = node.type() == "Upsample" || node.opset() < 11;
-  rule.coordinates =
-      old ? "asymmetric" : node.text("coordinate_transformation_mode", "half_pixel");
+  rule.coordinates = old ? "asymmetric" : node.text("coordinate_transformation_mode", "half_pixel");
   // Older ones did not say; the published tests have floor, and ceil when shrinking.
   rule.nearest = old ? "simple" : node.text("nearest_mode", "round_prefer_floor");
   rule.cubic = node.real("cubic_coeff_a", -0.75F);
@@ -161,8 +160,8 @@ std::vector<Array> resize(const Node& node) {
   std::vector<bool> outside(x.entries.size(), false);
   const Number fill = node.real("extrapolation_value", 0.0F);
   for (std::size_t a = 0; a < axes.size(); ++a) {
-    if (axes[a].out == axes[a].in && axes[a].scale == Number(1) && rule.coordinates != "tf_half_pixel_for_nn" &&
-        rule.coordinates != "tf_crop_and_resize") {
+    if (axes[a].out == axes[a].in && axes[a].scale == Number(1) &&
+        rule.coordinates != "tf_half_pixel_for_nn" && rule.coordinates != "tf_crop_and_resize") {
       continue;
     }
     Dims dims = x.dims;

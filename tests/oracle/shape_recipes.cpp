@@ -19,8 +19,10 @@ Value computed_shape(Builder& b, const Value& x, const Dims& wanted) {
   // By way of floating numbers.
   const Type type = b.one_of<Type>({T::FLOAT, T::DOUBLE});
   std::vector<double> halves;
-  for (const Index d : wanted) halves.push_back(static_cast<double>(d) / 2 + (b.chance(50) ? 0.2 : 0));
-  const Value numbers = b.add("Mul", {b.constant(type, {static_cast<Index>(wanted.size())}, halves), b.constant(type, {1}, {2})});
+  for (const Index d : wanted)
+    halves.push_back(static_cast<double>(d) / 2 + (b.chance(50) ? 0.2 : 0));
+  const Value numbers = b.add("Mul", {b.constant(type, {static_cast<Index>(wanted.size())}, halves),
+                                      b.constant(type, {1}, {2})});
   const Value cut = b.chance(50) ? b.add("Floor", {numbers}) : numbers;
   return b.add("Cast", {cut}, {{"to", Index{T::INT64}}});
 }
@@ -49,28 +51,33 @@ Value filled_layer(Builder& b, const Value& x) {
 }
 Value slice_layer(Builder& b, const Value& x) {
   if (x.dims().empty()) throw Rejected("a scalar");
-  const Index axis = b.pick(static_cast<Index>(x.dims().size())), n = x.dims()[Array::to_size(axis)];
+  const Index axis = b.pick(static_cast<Index>(x.dims().size())),
+              n = x.dims()[Array::to_size(axis)];
   const Index start = b.pick(n);
   const bool back = b.chance(30);
   const Index end = back ? -n - 1 : n + b.pick(3), step = back ? -1 - b.pick(2) : 1 + b.pick(2);
   if (b.opset() < 10) {
-    return b.add("Slice", {x}, {{"starts", Dims{start}}, {"ends", Dims{n + 1}}, {"axes", Dims{axis}}});
+    return b.add("Slice", {x},
+                 {{"starts", Dims{start}}, {"ends", Dims{n + 1}}, {"axes", Dims{axis}}});
   }
   Value starts = b.integers({start});
   if (b.chance(40)) {
-    starts = b.add("Cast", {b.constant(T::DOUBLE, {1}, {static_cast<double>(start) + 0.25})}, {{"to", Index{T::INT64}}});
+    starts = b.add("Cast", {b.constant(T::DOUBLE, {1}, {static_cast<double>(start) + 0.25})},
+                   {{"to", Index{T::INT64}}});
   }
   return b.add("Slice", {x, starts, b.integers({end}), b.integers({axis}), b.integers({step})});
 }
 Value pad_layer(Builder& b, const Value& x) {
   Dims pads;
-  for (std::size_t k = 0; k < 2 * x.dims().size(); ++k) pads.push_back(b.chance(60) ? 0 : b.pick(3));
+  for (std::size_t k = 0; k < 2 * x.dims().size(); ++k)
+    pads.push_back(b.chance(60) ? 0 : b.pick(3));
   const std::string mode = b.one_of<std::string>({"constant", "reflect", "edge"});
   for (std::size_t k = 0; k < pads.size() && mode == "reflect"; ++k) {
     pads[k] = std::min(pads[k], x.dims()[k % x.dims().size()] - 1);
   }
   if (b.opset() < 11) return b.add("Pad", {x}, {{"pads", pads}, {"mode", mode}});
-  if (mode == "constant" && b.chance(50)) return b.add("Pad", {x, b.integers(pads), b.scalar(x.type(), 0.5)});
+  if (mode == "constant" && b.chance(50))
+    return b.add("Pad", {x, b.integers(pads), b.scalar(x.type(), 0.5)});
   return b.add("Pad", {x, b.integers(pads)}, {{"mode", mode}});
 }
 Value moved_layer(Builder& b, const Value& x) {
@@ -94,27 +101,34 @@ Value moved_layer(Builder& b, const Value& x) {
     case 4: return b.add("Concat", {x, x, b.add("Neg", {x})}, {{"axis", axis}});
     case 5: {
       if (n < 2) throw Rejected("nothing to split");
-      if (b.opset() >= 13) return b.add_all("Split", {x, b.integers({1, n - 1})}, {{"axis", axis}}, 2)[Array::to_size(b.pick(2))];
-      return b.add_all("Split", {x}, {{"axis", axis}, {"split", Dims{1, n - 1}}}, 2)[Array::to_size(b.pick(2))];
+      if (b.opset() >= 13)
+        return b.add_all("Split", {x, b.integers({1, n - 1})}, {{"axis", axis}},
+                         2)[Array::to_size(b.pick(2))];
+      return b.add_all("Split", {x}, {{"axis", axis}, {"split", Dims{1, n - 1}}},
+                       2)[Array::to_size(b.pick(2))];
     }
-    case 6: return b.add("CumSum", {x, b.scalar(T::INT64, static_cast<double>(axis))},
-                         {{"exclusive", b.pick(2)}, {"reverse", b.pick(2)}});
+    case 6:
+      return b.add("CumSum", {x, b.scalar(T::INT64, static_cast<double>(axis))},
+                   {{"exclusive", b.pick(2)}, {"reverse", b.pick(2)}});
     case 7: {
       if (b.opset() < 11) throw Rejected("TopK");
-      return b.add_all("TopK", {x, b.integers({1 + b.pick(n)})}, {{"axis", axis}, {"largest", b.pick(2)}}, 2)[0];
+      return b.add_all("TopK", {x, b.integers({1 + b.pick(n)})},
+                       {{"axis", axis}, {"largest", b.pick(2)}}, 2)[0];
     }
     case 8: return b.add("Trilu", {x}, {{"upper", b.pick(2)}});
     case 9: {
       Dims indices;
       for (Index k = 0; k < count(x.dims()); ++k) indices.push_back(b.pick(n));
-      return b.add("GatherElements", {x, b.constant(int64_array(x.dims(), indices))}, {{"axis", axis}});
+      return b.add("GatherElements", {x, b.constant(int64_array(x.dims(), indices))},
+                   {{"axis", axis}});
     }
     case 10: {
       const Value where = b.constant(int64_array({1, 1}, {b.pick(x.dims()[0])}));
       Dims rest(x.dims().begin() + 1, x.dims().end());
       rest.insert(rest.begin(), 1);
       Attributes a;
-      if (b.opset() >= 16 && b.chance(50)) a.emplace_back("reduction", b.one_of<std::string>({"add", "mul"}));
+      if (b.opset() >= 16 && b.chance(50))
+        a.emplace_back("reduction", b.one_of<std::string>({"add", "mul"}));
       return b.add("ScatterND", {x, where, b.random_constant(x.type(), rest)}, a);
     }
     default: {
@@ -146,7 +160,8 @@ Value resized(Builder& b, const Value& x) {
   }
   b.tame = false;
   std::vector<double> scales(image.size(), 1);
-  const std::size_t axis = 2 + static_cast<std::size_t>(b.pick(static_cast<Index>(image.size()) - 2));
+  const std::size_t axis =
+      2 + static_cast<std::size_t>(b.pick(static_cast<Index>(image.size()) - 2));
   scales[axis] = odd_scale(b);
   if (b.chance(20)) scales.back() = odd_scale(b);
   Attributes a{{"mode", b.one_of<std::string>({"nearest", "nearest", "linear", "cubic"})}};
@@ -161,10 +176,12 @@ Value resized(Builder& b, const Value& x) {
   }
   if (b.chance(80)) {
     a.emplace_back("coordinate_transformation_mode",
-                   b.one_of<std::string>({"asymmetric", "asymmetric", "half_pixel", "pytorch_half_pixel", "align_corners"}));
+                   b.one_of<std::string>({"asymmetric", "asymmetric", "half_pixel",
+                                          "pytorch_half_pixel", "align_corners"}));
   }
   if (b.chance(70)) {
-    a.emplace_back("nearest_mode", b.one_of<std::string>({"floor", "ceil", "round_prefer_floor", "round_prefer_ceil"}));
+    a.emplace_back("nearest_mode", b.one_of<std::string>({"floor", "ceil", "round_prefer_floor",
+                                                          "round_prefer_ceil"}));
   }
   if (b.chance(15)) a.emplace_back("exclude_outside", Index{1});
   if (b.chance(15)) a.emplace_back("cubic_coeff_a", -0.6F);
@@ -178,14 +195,16 @@ Value resized(Builder& b, const Value& x) {
   }
   Value given = b.constant(T::FLOAT, {static_cast<Index>(image.size())}, scales);
   if (b.chance(30)) {
-    given = b.add("Mul", {given, b.constant(T::FLOAT, {1}, {b.one_of<double>({1, 1 + 0x1p-23, 1 - 0x1p-24})})});
+    given = b.add("Mul", {given, b.constant(T::FLOAT, {1},
+                                            {b.one_of<double>({1, 1 + 0x1p-23, 1 - 0x1p-24})})});
   }
   return b.add("Resize", {from, roi, given}, a);
 }
 
 Value shape_layer(Builder& b, const Value& x) {
   using Recipe = Value (*)(Builder&, const Value&);
-  static const std::vector<Recipe> kRecipes = {reshape_layer, expand_layer, filled_layer, slice_layer, pad_layer, moved_layer, moved_layer};
+  static const std::vector<Recipe> kRecipes = {
+      reshape_layer, expand_layer, filled_layer, slice_layer, pad_layer, moved_layer, moved_layer};
   return b.one_of(kRecipes)(b, x);
 }
 

@@ -53,7 +53,8 @@ bool settle(RandomGraph& candidate) {
   try {
     const Array value = Evaluator(candidate.model).run(inputs).at(0);
     if (!is_floating(value.type)) return false;
-    auto* tensor = candidate.model.mutable_graph()->mutable_output(0)->mutable_type()->mutable_tensor_type();
+    auto* tensor =
+        candidate.model.mutable_graph()->mutable_output(0)->mutable_type()->mutable_tensor_type();
     tensor->set_elem_type(value.type);
     tensor->mutable_shape()->clear_dim();
     for (const Index d : value.dims) tensor->mutable_shape()->add_dim()->set_dim_value(d);

@@ -18,6 +18,7 @@
 #include "estimate/composition.h"
 #include "estimate/jacobian_norm.h"
 #include "estimate/quotient.h"
+#include "lipscope/bound.h"
 #include "lipscope/certificate.h"
 #include "ops/elementwise.h"
 #include "passes/merge_affine.h"
@@ -132,7 +133,8 @@ class NetworkCheck {
     if (!upper || std::isinf(upper->value)) return;
     take_upper(upper->value);
     compare("lower bound", lower ? lower->value : 0);
-    tally_.semidefinite = answer.chains.empty() ? 0 : 1;
+    tally_.semidefinite =
+        answer.proof && std::holds_alternative<MultiplierProof>(*answer.proof) ? 1 : 0;
     const CheckResult checked =
         check_certificate(model, write_certificate({.model_sha256 = model.sha256(),
                                                     .from = selected.from,

@@ -289,6 +289,12 @@ TEST(ComputedConstants, StepsStayNumbers) {
   expect_constant(step("Round", 3.5, -kE), 3);
   Sheet s;
   expect_constant(s.times_x(s.add("Sign", {s.small()})), 1);
+  Sheet t;  // 2 - e modulo 1 is 1 - e
+  const Name rest = t.add("Mod", {t.add("Sub", {t.number(2), t.number(kE)}), t.number(1)});
+  t.with("fmod", Index{1});
+  const Proved b = proved_bracket(t.times_x(rest));
+  EXPECT_GE(b.upper, 1 - 0x1p-53);
+  EXPECT_LE(b.upper, 1 + 1e-9);
 }
 
 // The level of x = 2.5 + 2^-49 on the grid of scale 1 + 3 2^-52 is above 2.5 by less than half an
@@ -302,13 +308,13 @@ TEST(ComputedConstants, QuantisationRoundsTheTrueQuotient) {
   expect_constant(t.times_x(t.real(t.add("QuantizeLinear", {tie, t.number(1)}))), 3);
 }
 
-// 1 + e > 1, hence 2 - e is cut, hence the second of the weights.
+// 1 + e > 1, hence 1 + e is rounded up, hence the last of the weights.
 TEST(ComputedConstants, DecisionsFollowDecisions) {
   Sheet s;
   const Name yes = s.real(s.add("Greater", {s.one_and(), s.number(1)}));
-  const Name two = s.add("Sub", {s.add("Add", {yes, s.number(1)}), s.number(kE)});
-  const Name at = s.add("Cast", {two}, {Type::INT64});
-  expect_constant(s.times_x(s.add("Gather", {s.numbers({3}, {1, 10, 100}), at})), 10);
+  const Name more = s.add("Ceil", {s.add("Add", {yes, s.number(kE)})});
+  const Name at = s.add("Cast", {more}, {Type::INT32});
+  expect_constant(s.times_x(s.add("Gather", {s.numbers({3}, {1, 10, 100}), at})), 100);
 }
 
 // Shapes, too: a Reshape to [Cast(2 - e), 2], and a Slice.

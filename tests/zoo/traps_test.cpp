@@ -9,6 +9,7 @@
 #include "base/rounding.h"
 #include "estimate/composition.h"
 #include "linalg/operator_norm.h"
+#include "lipscope/bound.h"
 #include "lipscope/select.h"
 #include "tests/support/graph_maker.h"
 
@@ -132,6 +133,36 @@ TEST(Traps, EmptyLayersHaveConstantZero) {
   const ValueId none = m.add("MatMul", {x, m.weights(Shape{2, 0}, {})});
   const Graph graph = m.finish(m.add("MatMul", {none, m.weights(Shape{0, 3}, {})}));
   for (const char* norm : {"1", "2", "inf", "1:inf"}) EXPECT_EQ(upper_of(graph, norm), 0) << norm;
+}
+
+// The indices of a MaxPool or TopK jump, and they are not the first output of their node: with
+// y = indices the slope is 0 almost everywhere and there is no finite constant.
+TEST(Traps, IndicesOfMovingValuesJump) {
+  const Attributes to_float{{"to", Index{1}}};
+  GraphMaker pool;
+  const auto largest =
+      pool.add_many("MaxPool", pool.input({1, 1, 3, 3}), 2, {{"kernel_shape", Ints{2, 2}}});
+  const Graph places = pool.finish(pool.add("Cast", {largest[1]}, to_float));
+  GraphMaker both;
+  const auto found =
+      both.add_many("MaxPool", both.input({1, 1, 3, 3}), 2, {{"kernel_shape", Ints{2, 2}}});
+  const Graph sum =
+      both.finish(both.add("Add", {found[0], both.add("Cast", {found[1]}, to_float)}));
+  const Tensor zero = Tensor::vector(std::vector<double>(9)),
+               one = Tensor::vector(std::vector<double>(9, 1));
+  const std::vector<Domain> domains = {
+      {}, {.box = Box{zero, one}, .ball = {}}, {.box = {}, .ball = Ball{zero, 0.5, Norm(2)}}};
+  for (const Graph* graph : {&places, &sum}) {
+    for (const Domain& domain : domains) {
+      for (const MethodInfo& method : method_list()) {
+        const Query query{.graph = graph, .norms = parse_norms("2"), .domain = domain};
+        const Answer answer =
+            find_bracket(query, {.methods = {std::string(method.id)}}, RunContext{});
+        const auto upper = answer.bracket.upper(Guarantee::kProved);
+        EXPECT_TRUE(!upper || std::isinf(upper->value)) << method.id << " " << upper->value;
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 // Gives      upper bound, proved: gains hold on boxes found by interval propagation; sums and
 //            products are rounded upward.
 // Cost       one gain per node input and norm.
-// Certifies  the gains, checked by certify/checker.cpp.
+// Certifies  the gains, each with what proves it: proof/composition.cpp.
 // Theory     docs/theory/composition.md [composition-2], [composition-3].
 #include "estimate/composition.h"
 #include "estimate/method.h"

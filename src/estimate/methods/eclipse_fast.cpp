@@ -44,7 +44,8 @@ void answer(const MethodRun& run, const SdpNetwork& network) {
     ChainProof proof = raised(network, *plain, gap / depth);
     if (!proves(network, proof.multipliers, proof.rho, stop, true)) continue;
     const double bound = constant_up(network, proof.rho);
-    return run.report({bound, Guarantee::kProved, "eclipse-fast"}, {.chains = {std::move(proof)}});
+    return run.report({bound, Guarantee::kProved, "eclipse-fast"},
+                      {.proof = MultiplierProof{{std::move(proof)}}});
   }
   run.decline(stop() ? "stopped" : "the factorisation failed");
 }

@@ -15,7 +15,7 @@
 // Certifies  the tree of splits, multipliers of its leaves, weights that prove leaves empty.
 // Theory     docs/theory/pieces.md.
 #include "estimate/piece_run.h"
-#include "pieces/cone_region.h"
+#include "search/cone_search.h"
 
 namespace lipscope {
 namespace {
@@ -25,8 +25,9 @@ std::string exact_global_unsupported(const Query& query) {
   return why_no_pieces(query);
 }
 
-std::unique_ptr<Region> region_of_exact_global(const LayeredNet& net, const Domain&, std::string&) {
-  return std::make_unique<ConeRegion>(net);
+std::unique_ptr<SearchRegion> region_of_exact_global(const LayeredNet& net, const Domain&,
+                                                     std::string&) {
+  return std::make_unique<ConeSearch>(net);
 }
 
 void run_exact_global(const MethodRun& run) {

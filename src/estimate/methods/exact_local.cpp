@@ -16,7 +16,7 @@
 //            lines for ends of ranges in deep networks of curves.
 // Theory     docs/theory/pieces.md, [local-17].
 #include "estimate/piece_run.h"
-#include "pieces/bounded_region.h"
+#include "search/bounded_search.h"
 
 namespace lipscope {
 namespace {
@@ -26,9 +26,9 @@ std::string exact_local_unsupported(const Query& query) {
   return why_no_pieces(query);
 }
 
-std::unique_ptr<Region> region_of_exact_local(const LayeredNet& net, const Domain& domain,
-                                              std::string& reason) {
-  auto region = std::make_unique<BoundedRegion>(net, domain);
+std::unique_ptr<SearchRegion> region_of_exact_local(const LayeredNet& net, const Domain& domain,
+                                                    std::string& reason) {
+  auto region = std::make_unique<BoundedSearch>(net, domain);
   if (region->usable()) return region;
   reason = "values that are not bounded on the domain";
   return nullptr;

@@ -34,7 +34,7 @@ void run_expansion(const MethodRun& run) {
                                           [&] { return run.should_stop(); });
   const double upper = claim_of(found.upper);
   if (!std::isfinite(upper)) return run.decline(found.reason);
-  run.report({upper, Guarantee::kProved, "expansion"}, {.computed = "expansion"});
+  run.report({upper, Guarantee::kProved, "expansion"}, {.proof = RecomputedProof{"expansion"}});
 }
 
 }  // namespace

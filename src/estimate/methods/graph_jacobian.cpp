@@ -28,7 +28,8 @@ void run_graph_jacobian(const MethodRun& run) {
       *run.query.graph, run.query.norms, run.query.domain, [&] { return run.should_stop(); });
   const double upper = claim_of(found.upper);
   if (!std::isfinite(upper)) return run.decline(found.reason);
-  run.report({upper, Guarantee::kProved, "graph-jacobian"}, {.computed = "graph-jacobian"});
+  run.report({upper, Guarantee::kProved, "graph-jacobian"},
+             {.proof = RecomputedProof{"graph-jacobian"}});
 }
 
 }  // namespace

@@ -235,7 +235,7 @@ class Ascent {
     if (pair.value <= proved_) return;
     proved_ = pair.value;
     run_.report({pair.value, Guarantee::kProved, "jacobian-ascent"},
-                {.witness = std::move(pair.witness)});
+                {.proof = QuotientProof{std::move(pair.witness)}});
   }
 
   // Deep networks: intervals widen from layer to layer and short segments cannot be proved. What

@@ -4,7 +4,7 @@
 // Needs      a chain: every node depends on the input through one of its inputs; p = q.
 // Gives      upper bound, proved: every gain is rounded upward and so is their product.
 // Cost       one gain per node.
-// Certifies  the gains, checked by certify/checker.cpp.
+// Certifies  the gains, each with what proves it: proof/composition.cpp.
 // Theory     docs/theory/composition.md [composition-1].
 #include "estimate/composition.h"
 #include "estimate/method.h"

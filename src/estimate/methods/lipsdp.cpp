@@ -24,7 +24,6 @@
 namespace lipscope {
 namespace {
 
-constexpr Index kMost = 60'000;  // as in certify/checker.cpp
 constexpr double kMostProofDoubles = 5e8;
 
 // The gap to end with: a proof of a large network costs seconds.
@@ -52,7 +51,7 @@ class SegmentRun {
         return run_.decline("most units have one slope here: local-lipsdp is about the others");
     }
     // One factorisation on a usual machine: 3e10 operations per second.
-    const SegmentLimits limits{kMost, kMostProofDoubles, 2e10 * seconds_left(),
+    const SegmentLimits limits{kMostSdpEntries, kMostProofDoubles, 2e10 * seconds_left(),
                                [&] { return run_.should_stop() || seconds_left() < 0.7 * given_; }};
     const auto segments = sdp_segments(
         graph_, [&](ValueId id) -> const Box& { return boxes_.at(id); }, limits, reason);
@@ -106,7 +105,7 @@ class SegmentRun {
     if (is_whole(segments[0])) {
       const double constant = constant_up(segments[0].network, proofs_[0]->rho);
       return run_.report({constant, Guarantee::kProved, "lipsdp"},
-                         {.chains = {*proofs_[0]}, .gap = gap});
+                         {.proof = MultiplierProof{{*proofs_[0]}}, .gap = gap});
     }
     std::vector<KnownConstant> known;
     std::vector<ChainProof> chains;
@@ -124,7 +123,7 @@ class SegmentRun {
         compose_with(known, graph_, run_.query.norms,
                      operator_gains(graph_, run_.query.domain, run_.context.memory));
     run_.report({whole.upper, Guarantee::kProved, "lipsdp"},
-                {.gains = std::move(whole.gains), .chains = std::move(chains)});
+                {.proof = MultiplierProof{std::move(chains), std::move(whole.gains)}});
   }
 
   const MethodRun& run_;

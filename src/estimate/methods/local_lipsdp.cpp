@@ -24,7 +24,7 @@
 #include "estimate/piece_run.h"
 #include "pieces/bounded_region.h"
 #include "pieces/local_net.h"
-#include "pieces/multiplier_search.h"
+#include "search/multiplier_search.h"
 
 namespace lipscope {
 namespace {
@@ -124,7 +124,7 @@ void run_local_lipsdp(const MethodRun& run) {
     best = upper;
     run.report(
         {upper, Guarantee::kProved, "local-lipsdp"},
-        {.cases = std::make_shared<const CaseTree>(std::move(tree)), .open_units = local->open});
+        {.proof = CaseProof{std::make_shared<const CaseTree>(std::move(tree)), local->open}});
     const std::size_t open = region.open_units();
     if (open == 0) break;
     if (!parts.whole) found = whole.solve(slopes, stop);

@@ -8,7 +8,7 @@
 //            prove.
 // Cost       a product and a norm for each pair of layers: half the square of the depth times cubes
 //            of the layer sizes. At most a hundredth of the time left in l2, a quarter otherwise.
-// Certifies  its name: certify/checker.cpp computes the bound again.
+// Certifies  its name: proof/recomputed.cpp computes the bound again.
 // Theory     docs/theory/global.md [global-6].
 #include "estimate/computed_bound.h"
 #include "estimate/method.h"

@@ -17,6 +17,7 @@
 #include "estimate/gradient_program.h"
 #include "estimate/piece_run.h"
 #include "estimate/point_prover.h"
+#include "search/bounded_search.h"
 
 namespace lipscope {
 namespace {
@@ -40,7 +41,7 @@ void run_milp(const MethodRun& run) {
   if (!net) return run.decline(reason);
   if (!net->kinks_at_zero()) return run.decline("units without a kink at zero alone");
   const Parts parts = *parts_of(run.query.norms, net->inputs(), net->outputs());
-  BoundedRegion region(*net, run.query.domain);
+  BoundedSearch region(*net, run.query.domain);
   if (!region.usable()) return run.decline("values that are not bounded on the domain");
   const Slopes slopes = region.confirm({}, {}).slopes;
   PointProver prover(run, *net, parts, region, "milp");
@@ -69,8 +70,8 @@ void run_milp(const MethodRun& run) {
     Path sides;
     for (const auto& [unit, column] : largest.sides)
       sides.push_back({unit, 0, found.point[static_cast<std::size_t>(column)] > 0.5});
-    BoundedRegion piece(region);
-    const Region::View view = piece.look(sides, {});
+    BoundedSearch piece(region);
+    const auto view = piece.look(sides, {});
     if (!view.empty && !view.point.empty()) (void)prover.try_point(view.point);
   }
   run.report({bound, Guarantee::kEstimate, "milp"},

@@ -95,7 +95,7 @@ class PatternAscent {
       if (pair.value > proved_) {
         proved_ = pair.value;
         run_.report({pair.value, Guarantee::kProved, "pattern-ascent"},
-                    {.witness = std::move(pair.witness)});
+                    {.proof = QuotientProof{std::move(pair.witness)}});
       }
       if (pair.value < 0.999 * point.value) {
         worker.devalue(std::max(pair.value, proved_));

@@ -10,7 +10,7 @@
 //            occur. Never the value of the greedy search, which is no bound.
 // Cost       one norm per layer, 4096 small ones for an enumerated layer. At most 1/200 of the time
 //            left.
-// Certifies  its name: certify/checker.cpp computes the bound again.
+// Certifies  its name: proof/recomputed.cpp computes the bound again.
 // Theory     docs/theory/global.md [global-7].
 #include "estimate/computed_bound.h"
 #include "estimate/method.h"

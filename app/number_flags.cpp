@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "number_flags.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cmath>
+
+#include "lipscope/error.h"
+
+namespace lipscope::app {
+namespace {
+
+bool parse_double(std::string_view text, double& value) {
+  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
+  const char* end = text.data() + text.size();
+  const auto [stop, status] = std::from_chars(text.data(), end, value);
+  return status == std::errc() && stop == end && std::isfinite(value);
+}
+
+// In place of a fraction CLI11 reads the double it stands for.
+std::string to_decimal(std::string& text) {
+  const auto value = parse_ratio(text);
+  if (!value) return fmt::format("'{}' is neither a number nor a fraction such as 36/255", text);
+  text = fmt::format("{}", *value);
+  return "";
+}
+
+}  // namespace
+
+std::optional<double> parse_ratio(std::string_view text) {
+  const std::size_t slash = text.find('/');
+  double numerator = 0, denominator = 1;
+  const bool good =
+      parse_double(text.substr(0, slash), numerator) &&
+      (slash == std::string_view::npos || parse_double(text.substr(slash + 1), denominator));
+  const double ratio = numerator / denominator;
+  return good && std::isfinite(ratio) ? std::optional(ratio) : std::nullopt;
+}
+
+double parse_scale(const std::string& text) {
+  const auto scale = parse_ratio(text);
+  if (!scale) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("--scale '{}': expected a number or a/b, for example 1/255", text));
+  }
+  return *scale;
+}
+
+NormPair parse_norm_flag(std::string_view text) {
+  std::string decimals;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(':', begin), text.size());
+    const std::string_view part = text.substr(begin, end - begin);
+    const auto ratio = part.find('/') == std::string_view::npos ? std::nullopt : parse_ratio(part);
+    decimals += begin > 0 ? ":" : "";
+    decimals += ratio ? fmt::format("{}", *ratio) : std::string(part);
+    begin = end + 1;
+  }
+  return parse_norms(decimals);
+}
+
+CLI::Option* takes_numbers(CLI::Option* option) {
+  return option->transform(CLI::Validator(to_decimal, ""));
+}
+
+CLI::Option* takes_limit(CLI::Option* option) {
+  return option->transform(CLI::Validator(
+      [](std::string& text) { return text == "inf" ? std::string() : to_decimal(text); }, ""));
+}
+
+}  // namespace lipscope::app

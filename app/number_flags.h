@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers as flags take them: decimals, and fractions such as 36/255.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "lipscope/norm.h"
+
+namespace CLI {
+class Option;
+}
+
+namespace lipscope::app {
+
+// "a" or "a/b" as a finite number; nothing for other texts.
+[[nodiscard]] std::optional<double> parse_ratio(std::string_view text);
+// The value of --scale; throws kUsage.
+[[nodiscard]] double parse_scale(const std::string& text);
+// "P" or "P:Q", where P and Q may be fractions; throws kUsage.
+[[nodiscard]] NormPair parse_norm_flag(std::string_view text);
+
+// Lets an option of one or more doubles take fractions, and refuse what is no finite number.
+CLI::Option* takes_numbers(CLI::Option* option);
+// The same with "inf" for no limit.
+CLI::Option* takes_limit(CLI::Option* option);
+
+}  // namespace lipscope::app

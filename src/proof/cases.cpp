@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pieces/bounded_region.h"
+#include "pieces/case_bound.h"
+#include "pieces/cone_region.h"
+#include "proof/unit_network.h"
+#include "proof/verify.h"
+
+namespace lipscope {
+
+double proved_by(const CaseProof& proof, Problem& problem) {
+  const LayeredNet net = layer_chain(problem, proof.open_units);
+  const auto parts = search_parts_of(problem.norms(), net.inputs(), net.outputs());
+  if (!parts) reject("cases prove no bound in these norms");
+  const CaseTree& tree = *proof.tree;
+  if (problem.domain().everywhere()) {
+    ConeRegion region(net);
+    return confirmed_bound(net, *parts, region, tree);
+  }
+  BoundedRegion region(net, problem.domain());
+  if (!region.usable()) reject("values that are not bounded on the domain");
+  if (!region.sharpen(tree.sharp_ends)) reject("lines of another network");
+  for (const Multipliers& round : tree.narrowing) {
+    if (!region.narrow(round)) reject("multipliers that narrow no ranges");
+  }
+  return confirmed_bound(net, *parts, region, tree);
+}
+
+}  // namespace lipscope
