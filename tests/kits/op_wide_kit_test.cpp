@@ -63,7 +63,8 @@ TEST_P(OpWideKit, HoldsValueAndDerivative) {
         const auto i = static_cast<std::size_t>(e);
         const Wide value = out[o].value[i], slope = out[o].at(i).tangent;
         if (!std::isfinite(plain.at(e)) || !value.known()) continue;
-        EXPECT_LE(value.off(), 0x1p-180);
+        // Weights of Resize that are no doubles are known between two of them.
+        EXPECT_LE(value.off(), GetParam()->name == "Resize" ? 0x1p-48 : 0x1p-180);
         EXPECT_NEAR(value.near(), plain.at(e), 1e-9 * (1 + std::fabs(plain.at(e))));
         if (ranges) {
           const Interval range{(*ranges)[o].lower.at(e), (*ranges)[o].upper.at(e)};
