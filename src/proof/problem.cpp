@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "passes/split_softmax.h"
+
 namespace lipscope {
 namespace {
 
@@ -46,6 +48,11 @@ Problem::Problem(const Graph& graph, const Statement& statement)
     : graph_(graph),
       statement_(statement),
       boxes_(graph, boxes_of_domain(graph, statement.domain)) {}
+
+const Graph& Problem::with_softmax_split() {
+  if (!split_) split_ = split_softmax(graph_);
+  return split_ ? *split_ : graph_;
+}
 
 ValueId Problem::value_named(const std::string& name) const {
   for (const Node& node : graph_.nodes()) {

@@ -33,6 +33,8 @@ class Problem {
   [[nodiscard]] const Domain& domain() const { return statement_.domain; }
   // A box around every value that it has on the domain.
   [[nodiscard]] const Box& box(ValueId id) { return boxes_.at(id); }
+  // The graph with a softmax at its end as units, where it ends so; see passes/split_softmax.h.
+  [[nodiscard]] const Graph& with_softmax_split();
   // The value of that name that a node makes.
   [[nodiscard]] ValueId value_named(const std::string& name) const;
 
@@ -40,6 +42,7 @@ class Problem {
   const Graph& graph_;
   const Statement& statement_;
   ValueBoxes boxes_;
+  std::optional<Graph> split_;  // networks borrow its operators
 };
 
 }  // namespace lipscope

@@ -23,8 +23,7 @@ double bound_of_graph(const std::string& name, const Problem& problem, Unsupport
   return bound(problem.graph(), problem.norms(), problem.domain(), never).upper;
 }
 
-double bound_on_domain(const LocalBound& bound, const RecomputedProof& proof,
-                       const Problem& problem) {
+double bound_on_domain(const LocalBound& bound, const RecomputedProof& proof, Problem& problem) {
   if (problem.domain().everywhere()) reject("{} needs a bounded domain", bound.name);
   const LayeredNet net = layer_chain(problem, proof.open_units);
   const NormPair& norms = problem.norms();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proof/unit_network.h"
 
-#include "passes/split_softmax.h"
 #include "pieces/local_net.h"
 
 namespace lipscope {
@@ -15,10 +14,9 @@ SdpNetwork unit_network(Problem& problem, ValueId from, ValueId to) {
   return *std::move(network);
 }
 
-LayeredNet layer_chain(const Problem& problem, const std::optional<UnitNumbers>& open_units) {
+LayeredNet layer_chain(Problem& problem, const std::optional<UnitNumbers>& open_units) {
   const Domain& domain = problem.domain();
-  const auto split = domain.everywhere() ? std::nullopt : split_softmax(problem.graph());
-  const Graph& graph = split ? *split : problem.graph();
+  const Graph& graph = domain.everywhere() ? problem.graph() : problem.with_softmax_split();
   std::string reason;
   auto net = open_units ? local_net(graph, domain, kMostPieceWeights, *open_units, reason)
                         : as_layered_net(graph, kMostPieceWeights, reason);

@@ -12,8 +12,8 @@ namespace lipscope {
 [[nodiscard]] SdpNetwork unit_network(Problem& problem, ValueId from, ValueId to);
 
 // The chain of layers for bounds by cases; on a bounded domain a softmax at the end counts as
-// units, and a list of open units leaves out the others.
-[[nodiscard]] LayeredNet layer_chain(const Problem& problem,
+// units, and a list of open units leaves out the others. Borrows operators of the problem.
+[[nodiscard]] LayeredNet layer_chain(Problem& problem,
                                      const std::optional<UnitNumbers>& open_units);
 
 }  // namespace lipscope
