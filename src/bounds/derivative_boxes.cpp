@@ -152,10 +152,10 @@ std::vector<bool> DerivativeBoxes::reached(ValueId output) const {
 std::string DerivativeBoxes::unsupported(ValueId output) const {
   const std::vector<bool> wanted = reached(output);
   for (const Node& node : graph_.nodes()) {
-    const ValueId id = node.outputs[0];
-    if (!wanted[id.index] || !moves_[id.index]) continue;
-    if (!is_floating(graph_.value(id).type.type))
-      return "node '" + node.name + "' makes integers of what moves";
+    for (const ValueId id : node.outputs) {
+      if (wanted[id.index] && moves_[id.index] && !is_floating(graph_.value(id).type.type))
+        return "node '" + node.name + "' makes integers of what moves";
+    }
   }
   return {};
 }

@@ -129,11 +129,18 @@ void copy_graph(const Graph& graph, GraphBuilder& builder,
 std::string integers_of_inputs(const Graph& graph) {
   std::vector<bool> depends(graph.values().size());
   for (const ValueId id : graph.inputs()) depends[id.index] = true;
+  std::vector<bool> used(graph.values().size());
+  for (const ValueId id : graph.outputs()) used[id.index] = true;
+  for (const Node& node : graph.nodes()) {
+    for (const ValueId id : node.inputs) used[id.index] = true;
+  }
   for (const Node& node : graph.nodes()) {
     if (std::ranges::none_of(node.inputs, [&](ValueId id) { return depends[id.index]; })) continue;
-    for (const ValueId id : node.outputs) depends[id.index] = true;
-    if (!is_floating(graph.value(node.outputs[0]).type.type))
-      return "node '" + node.name + "' makes integers of what moves";
+    for (const ValueId id : node.outputs) {
+      depends[id.index] = true;
+      if (used[id.index] && !is_floating(graph.value(id).type.type))
+        return "node '" + node.name + "' makes integers of what moves";
+    }
   }
   return {};
 }
