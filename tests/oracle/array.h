@@ -35,9 +35,9 @@ struct Array {
 
   Index rank() const { return static_cast<Index>(dims.size()); }
   Index size() const { return static_cast<Index>(entries.size()); }
-  Index dim(Index a) const { return dims[to_size(a)]; }
-  Number& at(Index i) { return entries[to_size(i)]; }
-  const Number& at(Index i) const { return entries[to_size(i)]; }
+  Index dim(Index a) const { return dims.at(to_size(a)); }
+  Number& at(Index i) { return entries.at(to_size(i)); }
+  const Number& at(Index i) const { return entries.at(to_size(i)); }
 
   static std::size_t to_size(Index i) { return static_cast<std::size_t>(i); }
 };

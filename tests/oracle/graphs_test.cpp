@@ -62,22 +62,39 @@ TEST(Oracle, KnowsEveryLoadableOperator) {
   }
 }
 
-// The index of a maximum jumps: no method may call it constant.
+// The place of a maximum jumps: no method may call it constant, anywhere.
+void expect_no_constant(lipscope::testing_support::ModelWriter& writer) {
+  lipscope::testing_support::set_attribute(writer.node("Cast", {"places"}, {"y"}), "to", Index{1});
+  writer.output("y");
+  const lipscope::Graph graph = lipscope::select(writer.read().graph(), {}).graph;
+  const auto corner = [](double e) {
+    return lipscope::Tensor(lipscope::ElementType::kFloat64, {2}, std::vector<double>{e, e});
+  };
+  for (const lipscope::MethodInfo& method : lipscope::method_list()) {
+    for (const bool local : {false, true}) {
+      lipscope::Query query{.graph = &graph};
+      if (local) query.domain.box = lipscope::Box{corner(-1), corner(1)};
+      lipscope::Budget budget;
+      budget.methods = {std::string(method.id)};
+      const auto upper =
+          find_bracket(query, budget, {}).bracket.upper(lipscope::Guarantee::kProved);
+      EXPECT_TRUE(!upper || std::isinf(upper->value)) << method.id << (local ? " on a box" : "");
+    }
+  }
+}
 TEST(Holes, IndicesOfMaxPoolHaveNoConstant) {
   lipscope::testing_support::ModelWriter writer(13);
   writer.input("x", {1, 1, 1, 2});
   lipscope::testing_support::set_attribute(writer.node("MaxPool", {"x"}, {"largest", "places"}),
                                            "kernel_shape", Dims{1, 2});
-  lipscope::testing_support::set_attribute(writer.node("Cast", {"places"}, {"y"}), "to", Index{1});
-  writer.output("y");
-  const lipscope::Graph graph = lipscope::select(writer.read().graph(), {}).graph;
-  for (const lipscope::MethodInfo& method : lipscope::method_list()) {
-    const lipscope::Query query{.graph = &graph};
-    lipscope::Budget budget;
-    budget.methods = {std::string(method.id)};
-    const auto upper = find_bracket(query, budget, {}).bracket.upper(lipscope::Guarantee::kProved);
-    EXPECT_TRUE(!upper || std::isinf(upper->value)) << method.id;
-  }
+  expect_no_constant(writer);
+}
+TEST(Holes, IndicesOfTopKHaveNoConstant) {
+  lipscope::testing_support::ModelWriter writer(13);
+  writer.input("x", {1, 2});
+  writer.integers("k", {1}, {1});
+  writer.node("TopK", {"x", "k"}, {"largest", "places"});
+  expect_no_constant(writer);
 }
 
 TEST(RandomGraphs, AgreeWithExactArithmetic) {
