@@ -163,7 +163,7 @@ TEST_F(Cli, QuestionsThatMakeNoSenseGetOneClearLine) {
   expect_failure("bound --radius 1 " + kMlp, 2, "belong together");
   expect_failure("bound --methods magic " + kMlp, 2, "magic");
   expect_failure("bound --time -1 " + kMlp, 2, "at least 0");
-  expect_failure("bound --memory much " + kMlp, 2, "at least 0");
+  expect_failure("bound --memory much " + kMlp, 2, "neither a number nor a fraction");
   expect_failure("bound nowhere.onnx", 3, "nowhere.onnx");
 }
 
