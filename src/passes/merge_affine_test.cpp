@@ -112,7 +112,7 @@ TEST_F(MergeAffine, CircularConvolutionsAreExact) {
   const Graph merged = merge(x);
   const double upper = compose(merged, parse_norms("2"), operator_gains(merged, {})).upper;
   EXPECT_GE(upper, 1);
-  EXPECT_LE(upper, 1 + 2e-12);
+  EXPECT_LE(upper, 1 + 1e-10);  // with the room that a claim needs
 }
 
 TEST_F(MergeAffine, LinearResidualsCancel) {

@@ -109,7 +109,7 @@ TEST(Checker, RejectsAThousandFalseCertificates) {
       case 0: {
         double& value = c.certificate["claim"]["upper"]["value"].get_ref<double&>();
         // Less room than the claim of a computed bound has.
-        if (c.certificate["proof"][0]["kind"] == "recomputed") value /= 1 + 0x1p-17;
+        if (c.certificate["proof"][0]["kind"] == "recomputed") value /= 1 + 0x1p-19;
         value *= factor;
         break;
       }

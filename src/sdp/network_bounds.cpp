@@ -25,6 +25,6 @@ const NetworkBound* find_network_bound(std::string_view name) {
   return found == std::end(kBounds) ? nullptr : found;
 }
 
-double claim_of(double upper) { return mul_up(upper, 1 + 0x1p-17); }
+double claim_of(double upper) { return mul_up(upper, 1 + 0x1p-19); }
 
 }  // namespace lipscope
