@@ -71,7 +71,8 @@ TEST(UnitForm, KnowsKinksAndPieces) {
 
   EXPECT_FALSE(unit_of("Relu", {}).form.linear);
   EXPECT_EQ(unit_of("Relu", {}).form.pieces(), 2U);
-  EXPECT_FALSE(unit_of("Clip", {{"min", 0.0}}).form.linear);  // as ReLU
+  // Its other bound is the largest float32, as the schema says.
+  EXPECT_EQ(unit_of("Clip", {{"min", 0.0}}).form.pieces(), 3U);
   EXPECT_TRUE(unit_of("Tanh", {}).form.curved());
   EXPECT_TRUE(unit_of("HardSwish", {}).form.curved());
   EXPECT_EQ(unit_of("Tanh", {}).form.pieces(), 1U);
