@@ -46,6 +46,9 @@ void check_names(const std::vector<std::string>& wanted) {
   }
 }
 
+// No limit: a clock counts no further than some hundred years.
+constexpr std::chrono::duration<double> kLongest{1e9};
+
 class Plan {
  public:
   Plan(const Query& query, const Budget& budget, const RunContext& context)
@@ -53,7 +56,8 @@ class Plan {
         budget_(budget),
         context_(context),
         start_(Clock::now()),
-        deadline_(start_ + std::chrono::duration_cast<Clock::duration>(budget.time)) {}
+        deadline_(start_ +
+                  std::chrono::duration_cast<Clock::duration>(std::min(budget.time, kLongest))) {}
 
   Answer run() {
     try_hints();

@@ -66,7 +66,8 @@ TEST_F(Cli, ListsAndVersions) {
   EXPECT_NE(run("ops").out.find("Gemm"), std::string::npos);
   EXPECT_GE(Json::parse(run("ops --json").out)["ops"].size(), 100U);
   EXPECT_NE(run("activations").out.find("1.12890414518"), std::string::npos);
-  for (const Json& row : Json::parse(run("activations --json").out)["activations"]) {
+  const Json activations = Json::parse(run("activations --json").out);
+  for (const Json& row : activations["activations"]) {
     EXPECT_TRUE(row["name"] != "Softplus" || row["lipschitz"]["value"] == 1.0);
     EXPECT_TRUE(row["name"] != "Floor" || row["lipschitz"]["value"] == "inf");
   }
