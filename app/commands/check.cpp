@@ -9,6 +9,7 @@
 
 #include "base/json_reader.h"
 #include "command.h"
+#include "conventions.h"
 #include "io/gzip.h"
 #include "lipscope/certificate.h"
 #include "lipscope/error.h"
@@ -30,7 +31,10 @@ bool all_valid(const Results& results) { return std::ranges::all_of(results, &Ch
 Json one_json(const CheckResult& result) {
   Json json{{"valid", result.valid}};
   json["claim"] = result.claim.empty() ? Json(nullptr) : Json::parse(result.claim);
-  if (!result.statement.empty()) json.update(Json::parse(result.statement));
+  if (!result.statement.empty()) {
+    json.update(Json::parse(result.statement));
+    add_conventions(result.conventions, json["query"]);
+  }
   if (!result.kinds.empty()) json["proof"] = result.kinds;
   if (!result.valid) json["reason"] = result.reason;
   return json;
@@ -115,7 +119,7 @@ std::string one_text(const CheckResult& result) {
   text += bound_text(result, claim["upper"], "upper ", result.kinds[0]);
   if (!claim["lower"].is_null())
     text += bound_text(result, claim["lower"], "lower ", result.kinds.at(1));
-  return text;
+  return text + conventions_text(result.conventions);
 }
 
 std::string check_text(const Results& results) {

@@ -37,6 +37,7 @@ struct CheckResult {
   // statement is that of the certificate, {"model":...,"query":...}.
   std::string statement, claim;
   std::vector<std::string> kinds;  // of its proofs, in order
+  Conventions conventions = {};    // that the function of the model rests on
 };
 
 // Reads the model's weights again and proves the claim of the certificate in outward-rounded

@@ -12,7 +12,8 @@ namespace lipscope {
 namespace {
 
 // Throws Rejected.
-void check_claims(const OnnxModel& model, const Certificate& certificate) {
+void check_claims(const OnnxModel& model, const Certificate& certificate,
+                  Conventions& conventions) {
   const Statement& statement = certificate.statement;
   const auto selected = [&] {
     try {
@@ -22,6 +23,7 @@ void check_claims(const OnnxModel& model, const Certificate& certificate) {
       reject("not a question about this model: {}", error.what());
     }
   }();
+  conventions = selected.conventions;
   if (selected.from != statement.from)
     reject("the function starts at '{}', not at '{}'", selected.from, statement.from);
   const auto outputs = selected.graph.outputs();
@@ -53,7 +55,7 @@ CheckResult check_document(const OnnxModel& model, const Json& document) {
     result.claim = to_text(document["claim"]);
     result.kinds.emplace_back(kind_of(certificate.upper_proof));
     if (certificate.lower_proof) result.kinds.emplace_back(kind_of(*certificate.lower_proof));
-    check_claims(model, certificate);
+    check_claims(model, certificate, result.conventions);
     result.valid = true;
   } catch (const Rejected& rejected) {
     result.reason = one_line(rejected.reason);

@@ -84,7 +84,9 @@ TEST_F(FileNumbers, IntegerInputsAreTakenAsReals) {
   const Outcome text = run("bound --time 2 " + model(w) + " --box 0,255 --certificate " + proof);
   EXPECT_EQ(text.code, 0) << text.err;
   EXPECT_NE(text.out.find("whole numbers taken as real ones: input x"), std::string::npos);
-  EXPECT_EQ(run("check " + model(w) + " " + proof).code, 0);
+  const Outcome checked = run("check --json " + model(w) + " " + proof);
+  EXPECT_EQ(checked.code, 0) << checked.out;
+  EXPECT_EQ(Json::parse(checked.out)["query"]["integers_as_reals"], Json::array({"x"}));
   const std::string at = file("at.csv", "3,200\n"), label = file("label.csv", "1\n");
   EXPECT_EQ(run("bound --time 2 " + model(w) + " --at " + at + " --radius 1").code, 0);
   expect_failure("bound " + model(w) + " --scale 1/255 --at " + at + " --radius 1", 2, "--scale");
