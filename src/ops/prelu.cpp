@@ -35,7 +35,9 @@ Imported import_prelu(const OnnxNode& node) {
   if (node.opset() < 7) {
     if (element_count(slope) == 1) {
       slope = {};
-    } else if (slope.size() == 1 && x.size() > 1 && slope[0] == x[1]) {
+    } else if (slope.size() == 1 && x.size() > 1) {
+      // Before opset 7 slopes belong to channels, whatever the length of the last axis.
+      if (slope[0] != x[1]) node.unsupported("slopes that are not one for each channel");
       slope.resize(x.size() - 1, 1);
     }
   }
