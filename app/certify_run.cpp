@@ -159,7 +159,6 @@ class Run {
       if (!take_over(s) && found_.right(s)) left.push_back(s);
     }
     CountProgress progress(common_, local_ ? "certifying" : "attacking", std::ssize(left));
-    const SerialBlas serial;
     // Samples that were cut short go on as long as there is time.
     for (bool first_round = true; first_round || (!left.empty() && seconds_left_() > 0);
          first_round = false) {
@@ -260,7 +259,6 @@ Verdict Certified::verdict() const {
 
 Certified run_certify(const CertifyFlags& flags, const Common& common) {
   const auto start = Clock::now();
-  const std::stop_token interrupted = stop_on_interrupt();
   const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
   Certified found{.flags = flags};
   const NormPair norms = parse_norm_flag(flags.norm);
@@ -346,21 +344,19 @@ Certified run_certify(const CertifyFlags& flags, const Common& common) {
                 {.samples = found.data.count, .classes = certifier.classes()});
   {
     Progress progress(common);
-    const RunContext context{.stop = interrupted,
+    const RunContext context{.clock = common.clock,
                              .seed = common.seed,
                              .progress = [&](const ProgressEvent& e) { progress.show(e); }};
     const double share = flags.scope == "local" ? 0.1 : 0.25;
-    found.constants =
-        certifier.find_constants(std::chrono::duration<double>(share * common.time), context);
+    found.constants = certifier.find_constants(
+        std::chrono::duration<double>(share * common.clock->limit()), context);
   }
   found.seconds_constants = seconds();
-  const auto seconds_left = [&, limit = common.time] {
-    return interrupted.stop_requested() ? 0.0 : std::max(0.0, limit - seconds());
-  };
+  const auto seconds_left = [&] { return common.seconds_left(); };
   Run run(found, certifier, log, common, seconds_left);
   run.run();
   found.local_obstacle = certifier.local_obstacle();
-  if (interrupted.stop_requested()) {
+  if (common.clock->stop_requested()) {
     found.outcome = Outcome::kInterrupted;
   } else if (!run.complete()) {
     found.outcome = Outcome::kTimeLimit;

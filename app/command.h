@@ -5,11 +5,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/json.h"
+#include "lipscope/bound.h"
 
 namespace CLI {
 class App;  // files that declare options include <CLI/CLI.hpp>
@@ -23,10 +26,22 @@ struct Common {
   bool quiet = false;
   std::string output;  // -o; empty: standard output
   int threads = 0;
-  double time = 60;               // seconds
+  std::optional<double> time;     // seconds, as the user wants it
+  std::optional<double> effort;   // work instead of time
   double memory = 0;              // 10^9 bytes; 0: no limit
   std::uint64_t seed = 1;         // of every random search
   std::string progress = "auto";  // or "json"
+  // Runs since the command was read, to its limit; stops at an interrupt.
+  std::shared_ptr<const RunClock> clock;
+
+  [[nodiscard]] bool is_over() const { return clock->passed(clock->limit()); }
+  [[nodiscard]] double seconds_left() const {
+    return clock->stop_requested() ? 0 : std::max(0.0, clock->limit() - clock->now());
+  }
+  // Of a run that was ended early.
+  [[nodiscard]] Outcome cut_short() const {
+    return clock->stop_requested() ? Outcome::kInterrupted : Outcome::kTimeLimit;
+  }
 };
 
 // What a command has to say: the document for machines and the text for people.
@@ -42,6 +57,7 @@ struct Command {
   std::string_view name, summary;
   std::string_view examples;  // two lines, shown by --help
   Action (*declare)(CLI::App& app, const Common& common);
+  double seconds = 60;  // where the user gives neither time nor effort
 };
 
 }  // namespace lipscope::app

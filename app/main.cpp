@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -10,9 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "base/checkpoint.h"
 #include "base/parallel.h"
 #include "base/printable.h"
 #include "command.h"
+#include "interrupt.h"
 #include "lipscope/error.h"
 #include "memory_guard.h"
 #include "number_flags.h"
@@ -47,6 +50,17 @@ int fail(const Common& common, ErrorCode code, const std::string& text) {
   return exit_code(code);
 }
 
+// Where a run was ended before it had anything to say.
+int fail_stopped(const Common& common, StopCause cause) {
+  constexpr int kExitInterrupted = 130;
+  if (cause == StopCause::kTime) {
+    return fail(common, ErrorCode::kUnsupported,
+                "time limit reached before there was a result; raise --time");
+  }
+  (void)fail(common, ErrorCode::kUnsupported, "interrupted before there was a result");
+  return kExitInterrupted;
+}
+
 bool to_stdout(const std::string& path) { return path.empty() || path == "-"; }
 
 void write(const std::string& path, const std::string& text) {
@@ -69,17 +83,32 @@ std::string at_least_zero(const std::string& text) {
   return good ? "" : fmt::format("'{}' is not a number of at least 0", text);
 }
 
-void add_common_flags(CLI::App& app, Common& common) {
+std::string above_zero(const std::string& text) {
+  double value = 0;
+  const bool good = CLI::detail::lexical_cast(text, value) && value > 0;
+  return good ? "" : fmt::format("'{}' is not a number above 0", text);
+}
+
+// `seconds`: the limit of a command where none is given.
+void add_common_flags(CLI::App& app, Common& common, double seconds) {
   app.add_flag("--json", common.json, "one JSON document on standard output");
   app.add_option("-o,--output-file", common.output, "write the result to this file")
       ->type_name("FILE");
   app.add_option("--threads", common.threads, "threads to use (default: all cores)")
       ->check(CLI::Range(0, 4096))
       ->type_name("N");
-  takes_limit(app.add_option("--time", common.time, "seconds to spend at most"))
+  takes_limit(
+      app.add_option("--time", common.time,
+                     fmt::format("seconds to spend at most (default: {})",
+                                 std::isinf(seconds) ? "no limit" : fmt::to_string(seconds))))
       ->check(at_least_zero)
-      ->capture_default_str()
       ->type_name("SECONDS");
+  takes_numbers(app.add_option("--effort", common.effort,
+                               "work to do instead of time to spend, for the same answer in every "
+                               "run; 1 is about a default run"))
+      ->check(above_zero)
+      ->excludes("--time")
+      ->type_name("E");
   takes_limit(
       app.add_option("--memory", common.memory, "memory to use at most (default: no limit)"))
       ->check(at_least_zero)
@@ -119,7 +148,14 @@ std::string explain(const CLI::ParseError& error, const std::vector<Subcommand>&
   return message + " ('lipscope --help' lists the commands)";
 }
 
+std::shared_ptr<const RunClock> clock_of(const Subcommand& sub) {
+  const std::stop_token stop = stop_on_interrupt();
+  if (sub.common.effort) return RunClock::by_work(*sub.common.effort, stop);
+  return RunClock::by_wall(sub.common.time.value_or(sub.command->seconds), stop);
+}
+
 int run(Subcommand& sub) {
+  sub.common.clock = clock_of(sub);
   set_threads(sub.common.threads);
   if (sub.common.memory > 0) {
     watch_memory(sub.common.memory * 1e9, [&common = sub.common] {
@@ -129,7 +165,11 @@ int run(Subcommand& sub) {
     });
   }
   if (!to_stdout(sub.common.output)) require_writable(sub.common.output);
-  const Result result = sub.action();
+  const RunClock& clock = *sub.common.clock;
+  const Result result = [&] {
+    const RunScope scope(clock, cut_after(clock.limit(), clock.limit()));
+    return sub.action();
+  }();
   write(sub.common.output, sub.common.json ? to_text(result.document()) + "\n" : result.text());
   return result.exit_code;
 }
@@ -147,7 +187,7 @@ int main(int argc, char** argv) {
     names.emplace_back(commands[i].name);
     sub.app = app.add_subcommand(names.back(), std::string(commands[i].summary));
     sub.action = commands[i].declare(*sub.app, sub.common);
-    add_common_flags(*sub.app, sub.common);
+    add_common_flags(*sub.app, sub.common, commands[i].seconds);
     if (!commands[i].examples.empty())
       sub.app->footer("Examples:\n" + std::string(commands[i].examples));
   }
@@ -180,6 +220,8 @@ int main(int argc, char** argv) {
       return run(sub);
     } catch (const Error& error) {
       return fail(sub.common, error.code(), error.what());
+    } catch (const Stopped& stopped) {
+      return fail_stopped(sub.common, stopped.cause);
     } catch (const std::bad_alloc&) {
       return fail(sub.common, ErrorCode::kUnsupported, "not enough memory");
     } catch (const std::exception& error) {

@@ -2,7 +2,7 @@
 # Debian packages of this project, and how to have them. Sourced by ./demo and ./check.
 
 packages_build="g++ cmake ninja-build pkg-config libonnx-dev libprotobuf-dev protobuf-compiler libdnnl-dev
-  libopenblas-pthread-dev libcli11-dev nlohmann-json3-dev libfmt-dev zlib1g-dev libhwy-dev
+  libopenblas-pthread-dev libtbb-dev libcli11-dev nlohmann-json3-dev libfmt-dev zlib1g-dev libhwy-dev
   coinor-libcbc-dev"
 packages_check="libgtest-dev libgmp-dev libmpfr-dev libonnx-testdata clang-format python3-minimal"
 # For the test of pages in a browser, which is skipped without them.

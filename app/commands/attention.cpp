@@ -14,7 +14,6 @@
 #include "bound_json.h"
 #include "command.h"
 #include "conventions.h"
-#include "interrupt.h"
 #include "lipscope/error.h"
 #include "lipscope/samples.h"
 #include "lipscope/select.h"
@@ -95,12 +94,8 @@ std::vector<Tensor> one_sample(const Samples& samples, const Graph& graph, Index
 
 AttentionAnswer answer_attention(const AttentionFlags& flags, const Common& common) {
   const auto start = std::chrono::steady_clock::now();
-  const std::stop_token stop = stop_on_interrupt();
   const auto used = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  };
-  const std::function<bool()> should_stop = [&] {
-    return stop.stop_requested() || used() >= common.time;
   };
   const OnnxModel model = OnnxModel::read(flags.model.path);
   model.require_supported();
@@ -114,13 +109,12 @@ AttentionAnswer answer_attention(const AttentionFlags& flags, const Common& comm
   require_unscaled(result.conventions, parse_scale(flags.scale));
   result.report = about_file(flags.input, [&] {
     const auto inputs = one_sample(samples, graph, flags.sample, flags.input);
-    return study_attention(graph, inputs, result.question, flags.model.path, should_stop);
+    return study_attention(graph, inputs, result.question, flags.model.path, *common.clock);
   });
   if (const std::string obstacle = integer_obstacle(graph);
       result.report.from.empty() && !obstacle.empty())
     throw Error(ErrorCode::kUnsupported, fmt::format("{}: {}", model.name(), obstacle));
-  if (!result.report.complete)
-    result.outcome = stop.stop_requested() ? Outcome::kInterrupted : Outcome::kTimeLimit;
+  if (!result.report.complete) result.outcome = common.cut_short();
   result.seconds = used();
   return result;
 }

@@ -8,11 +8,11 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/checkpoint.h"
 #include "base/rounding.h"
 #include "bound_json.h"
 #include "command.h"
 #include "conventions.h"
-#include "interrupt.h"
 #include "lipscope/error.h"
 #include "number_flags.h"
 #include "output_file.h"
@@ -49,18 +49,15 @@ struct BoundFindings {
 
 BoundFindings find_brackets(const BoundFlags& flags, const Common& common) {
   const auto start = std::chrono::steady_clock::now();
-  const std::stop_token stop = stop_on_interrupt();
   BoundFindings found{.question = read_question(flags.query), .series = {}, .margins = {}};
   Progress progress(common);
-  RunContext context{.stop = stop,
+  RunContext context{.clock = common.clock,
                      .seed = common.seed,
                      .progress = [&](const ProgressEvent& event) { progress.show(event); }};
-  const auto left = [&] {
-    const std::chrono::duration<double> used = std::chrono::steady_clock::now() - start;
-    return std::chrono::duration<double>(std::max(0.0, common.time - used.count()));
-  };
+  const auto left = [&] { return std::chrono::duration<double>(common.seconds_left()); };
   Budget budget{.time = left(),
                 .target_ratio = flags.target_ratio.value_or(1 + 1e-6),
+                .until_little_gain = !common.time && !common.effort && !flags.target_ratio,
                 .methods = flags.methods};
   budget.time = (found.question.margins.empty() ? 1 : 0.5) * left();
   const std::optional<double> largest = found.largest_radius();
@@ -151,6 +148,7 @@ Json bound_document(const BoundFindings& found) {
     }
   }
   if (!answer.no_bound.empty()) document["no_bound"] = answer.no_bound;
+  if (!answer.little_gain.empty()) document["little_gain"] = answer.little_gain;
   document["methods"] = method_rows(answer);
   document["seconds"] = found.seconds;
   return document;
@@ -180,7 +178,7 @@ std::string domain_text(const Question& question, std::optional<double> radius) 
   return text.empty() ? "everywhere" : text;
 }
 
-std::string bound_text(const BoundFindings& found, const BoundFlags& flags) {
+std::string bound_text(const BoundFindings& found, const BoundFlags& flags, const Common& common) {
   const Question& question = found.question;
   const Graph& graph = question.selected.graph;
   const Answer& answer = found.main();
@@ -220,7 +218,13 @@ std::string bound_text(const BoundFindings& found, const BoundFlags& flags) {
   text += format_table(rows);
   if (!answer.no_bound.empty())
     text += fmt::format("  no finite upper bound: {}\n", answer.no_bound);
-  if (answer.outcome == Outcome::kTimeLimit) text += "  the time was up; --time gives it more\n";
+  if (answer.outcome == Outcome::kTimeLimit)
+    text += fmt::format("  {}\n", common.effort ? "the work was done; raise --effort for more"
+                                                : "time limit reached; raise --time for more");
+  if (answer.outcome == Outcome::kMemoryLimit)
+    text += "  memory limit reached; raise --memory for more\n";
+  if (answer.outcome == Outcome::kLittleGain)
+    text += fmt::format("  more time would bring little: {}; --time goes on\n", answer.little_gain);
   if (answer.outcome == Outcome::kInterrupted)
     text += "  interrupted; this is the best found so far\n";
   return text;
@@ -247,9 +251,10 @@ Action declare_bound(CLI::App& app, const Common& common) {
   return [flags, &common]() -> Result {
     if (!flags->certificate.empty()) require_writable(flags->certificate);
     auto found = std::make_shared<BoundFindings>(find_brackets(*flags, common));
+    const Unstoppable finish;
     if (!flags->certificate.empty()) write_file(flags->certificate, certificate_of(*found));
     return {.document = [found] { return bound_document(*found); },
-            .text = [found, flags] { return bound_text(*found, *flags); },
+            .text = [found, flags, &common] { return bound_text(*found, *flags, common); },
             .exit_code = exit_code(*found)};
   };
 }

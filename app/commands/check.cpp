@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -159,7 +160,8 @@ std::vector<Command> command_check() {
            .summary = "re-verify a certificate from the model file alone",
            .examples = "  lipscope bound net.onnx --certificate net.cert.json\n  lipscope check "
                        "net.onnx net.cert.json",
-           .declare = declare_check}};
+           .declare = declare_check,
+           .seconds = HUGE_VAL}};
 }
 
 }  // namespace lipscope

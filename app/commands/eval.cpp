@@ -155,7 +155,8 @@ std::vector<Command> command_eval() {
            .examples = "  lipscope eval net.onnx --input x.npy\n"
                        "  lipscope eval net.onnx --input t10k-images-idx3-ubyte.gz --scale 1/255 "
                        "--precision float32",
-           .declare = declare_eval}};
+           .declare = declare_eval,
+           .seconds = HUGE_VAL}};
 }
 
 }  // namespace lipscope

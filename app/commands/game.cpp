@@ -50,11 +50,8 @@ GameFindings find_equilibrium(const GameFlags& flags, const Common& common) {
   };
   GameFindings found;
   found.game = make_game(read_array(flags.file), flags.tau, flags.file);
-  const std::stop_token stop = stop_on_interrupt();
   const GameLimits limits{.should_stop = [&] {
-    if (stop.stop_requested()) found.outcome = Outcome::kInterrupted;
-    if (found.outcome == Outcome::kFinished && seconds() >= common.time)
-      found.outcome = Outcome::kTimeLimit;
+    if (common.is_over()) found.outcome = common.cut_short();
     return found.outcome != Outcome::kFinished;
   }};
   found.equilibrium = solve_game(found.game, limits);

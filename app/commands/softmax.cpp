@@ -50,12 +50,7 @@ Tensor read_logits(const SoftmaxFlags& flags) {
 }
 
 Answered answer(const SoftmaxFlags& flags, const Common& common) {
-  const auto start = std::chrono::steady_clock::now();
-  const std::stop_token stop = stop_on_interrupt();
-  const auto should_stop = [&] {
-    const std::chrono::duration<double> used = std::chrono::steady_clock::now() - start;
-    return stop.stop_requested() || used.count() >= common.time;
-  };
+  const auto should_stop = [&] { return common.is_over(); };
   Answered result;
   SoftmaxQuestion& question = result.question;
   question.lambda = flags.lambda;
@@ -74,7 +69,7 @@ Answered answer(const SoftmaxFlags& flags, const Common& common) {
                 fmt::format("--lambda {}: has to be finite and not 0", flags.lambda));
   result.report = study_softmax(read_logits(flags), question, flags.file, should_stop);
   if (!result.report.complete) {
-    result.outcome = stop.stop_requested() ? Outcome::kInterrupted : Outcome::kTimeLimit;
+    result.outcome = common.cut_short();
   }
   return result;
 }

@@ -9,18 +9,19 @@
 
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <span>
-#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "lipscope/proof.h"
 #include "lipscope/query.h"
+#include "lipscope/run_clock.h"
 
 namespace lipscope {
 
@@ -42,7 +43,7 @@ class Bracket {
   std::array<std::optional<Bound>, 3> lower_, upper_;
 };
 
-enum class Outcome { kFinished, kTarget, kTimeLimit, kInterrupted };
+enum class Outcome { kFinished, kTarget, kLittleGain, kTimeLimit, kMemoryLimit, kInterrupted };
 [[nodiscard]] std::string_view to_string(Outcome outcome);
 
 // What a method knows about a bound besides its value.
@@ -70,6 +71,7 @@ struct Answer {
   std::optional<Bound> witnessed;  // less than the lower bound where that one has no witness
   std::optional<Proof> proof;      // of the best proved upper bound
   std::string no_bound;            // where and why there is no finite upper bound
+  std::string little_gain;         // what was still to be had, where the run ended for that
   std::vector<MethodReport> methods;
   double seconds = 0;
 };
@@ -91,7 +93,7 @@ struct Hint {
 
 // Everything a run may use; nothing global.
 struct RunContext {
-  std::stop_token stop;
+  std::shared_ptr<const RunClock> clock = RunClock::by_wall(HUGE_VAL);
   std::uint64_t seed = 1;
   std::function<void(const ProgressEvent&)> progress;
   std::shared_ptr<GainMemory> memory = make_gain_memory();
@@ -99,8 +101,10 @@ struct RunContext {
 };
 
 struct Budget {
-  std::chrono::duration<double> time{60};
+  std::chrono::duration<double> time{60};  // by the clock of the context
   double target_ratio = 1 + 1e-6;
+  // End as soon as more time would bring little.
+  bool until_little_gain = false;
   std::vector<std::string> methods;  // empty: all that apply
 };
 

@@ -198,7 +198,6 @@ class Expander {
     now_.units.clear();
     for (const ValueId tap : taps) now_.units.emplace_back(rows, entries_of(graph_, tap));
     std::atomic<bool> known = true;
-    const SerialBlas serial;
     parallel_for(rows, 4, [&](Index from, Index to) {
       std::vector<double> weights(static_cast<std::size_t>(rows));
       for (Index r = from; r < to && known; ++r) {

@@ -69,8 +69,6 @@ double token_max_stretch(const HeadAt& at, std::mt19937_64& rng) {
 }
 
 TEST(RandomHeads, NoBoundIsBelowWhatIsSeen) {
-  const SerialBlas one_thread;
-  const SerialOpenMp alone;
   std::mt19937_64 rng(11);
   std::uniform_real_distribution<double> exponent(-3, 0.5);
   for (int trial = 0; trial < head_count(); ++trial) {

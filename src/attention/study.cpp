@@ -14,6 +14,7 @@
 #include "attention/part.h"
 #include "attention/published.h"
 #include "attention/special_heads.h"
+#include "base/checkpoint.h"
 #include "base/parallel.h"
 #include "bounds/boxes.h"
 #include "bounds/graph_jacobian.h"
@@ -236,14 +237,14 @@ double projection_gain(const Dependence& dependence, const AttentionBlock& block
 class Study {
  public:
   Study(const MovingModel& model, const AttentionQuestion& question, const std::string& name,
-        const std::function<bool()>& should_stop)
+        const RunClock& clock)
       : model_(model),
         question_(question),
         name_(name),
-        should_stop_(should_stop),
+        clock_(clock),
         dependence_(model.graph),
         trace_(model.graph, model.inputs) {
-    effort_.should_stop = should_stop;
+    effort_.should_stop = should_stop_;
     effort_.tolerance = 1e-8;
     effort_.steps = 60;
   }
@@ -262,13 +263,15 @@ class Study {
       }
     }
     const auto start = std::chrono::steady_clock::now();
-    whole_model(report);
+    const bool whole = ends_by(half_way(), [&] { model_at_point(report); });
     report.model_seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    for (BlockReport& block : report.blocks) {
-      if (!should_stop_()) examine(block);
-      report.complete = report.complete && !should_stop_();
-    }
+    for (BlockReport& block : report.blocks)
+      report.complete = ends_by(clock_.limit(), [&] { examine(block); }) && report.complete;
+    if (!whole)
+      report.complete = ends_by(clock_.limit(), [&] { model_at_point(report); }) && report.complete;
+    if (question_.radius && question_.ball == TokenNorm::kFrobenius)
+      report.complete = ends_by(clock_.limit(), [&] { model_on_ball(report); }) && report.complete;
     settle(report);
     return report;
   }
@@ -289,23 +292,44 @@ class Study {
     }
   }
 
-  void whole_model(AttentionReport& report) {
+  double half_way() const { return 0.5 * (clock_.now() + clock_.limit()); }
+
+  // Whether the work ends before the time is up; it is ended a little later.
+  bool ends_by(double time, const std::function<void()>& work) const {
+    if (clock_.passed(time)) return false;
+    try {
+      const RunScope scope(clock_, cut_after(time, time - clock_.now()));
+      work();
+    } catch (const Stopped&) {
+      return false;
+    }
+    return !clock_.passed(time);
+  }
+
+  LocalNormEffort model_effort() const {
     LocalNormEffort effort = effort_;
     effort.proof = 1e9;
     effort.wide = 4e9;
     effort.tolerance = 1e-10;
     effort.steps = 150;
-    const LocalNorm norm = local_norm(model_.graph, model_.inputs, {}, effort);
+    return effort;
+  }
+
+  void model_at_point(AttentionReport& report) const {
+    const LocalNorm norm = local_norm(model_.graph, model_.inputs, {}, model_effort());
     report.lower = norm.lower;
     report.upper = norm.upper;
-    if (!question_.radius || question_.ball != TokenNorm::kFrobenius) return;
+  }
+
+  void model_on_ball(AttentionReport& report) const {
     Domain domain;
     std::vector<double> all;
     for (const Tensor& tensor : model_.inputs) {
       for (Index i = 0; i < tensor.size(); ++i) all.push_back(tensor.at(i));
     }
     domain.ball = Ball{Tensor::vector(std::move(all)), *question_.radius, Norm(2)};
-    if (const auto upper = box_norm_up(model_.graph, input_boxes(model_.graph, domain), {}, effort))
+    if (const auto upper =
+            box_norm_up(model_.graph, input_boxes(model_.graph, domain), {}, model_effort()))
       report.ball_upper = Bound{*upper, Guarantee::kProved, "attention-17"};
     const NormPair norms{Norm(2), Norm(2)};
     const auto offer = [&](double upper, const char* theorem) {
@@ -335,7 +359,6 @@ class Study {
       if (sources.size() == 1) add_special(out, sources[0]);
       const Graph part = graph_part(model_.graph, sources, std::vector{block.mixed});
       // Heads side by side: each is too small for all threads.
-      const SerialBlas serial;
       parallel_for(block.heads, 1, [&](Index from, Index to) {
         for (Index h = from; h < to && !should_stop_(); ++h) {
           HeadReport& head = out.heads[static_cast<std::size_t>(h)];
@@ -392,7 +415,8 @@ class Study {
   const MovingModel& model_;
   const AttentionQuestion& question_;
   const std::string& name_;
-  const std::function<bool()>& should_stop_;
+  const RunClock& clock_;
+  std::function<bool()> should_stop_ = [this] { return clock_.passed(clock_.limit()); };
   Dependence dependence_;
   Trace trace_;
   LocalNormEffort effort_;
@@ -402,7 +426,7 @@ class Study {
 
 AttentionReport study_attention(const Graph& graph, std::span<const Tensor> inputs,
                                 const AttentionQuestion& question, const std::string& name,
-                                const std::function<bool()>& should_stop) {
+                                const RunClock& clock) {
   const MovingModel model = moving_model(graph, inputs);
   std::vector<AttentionBlock> blocks = find_attention(model.graph);
   if (blocks.empty()) {
@@ -418,7 +442,7 @@ AttentionReport study_attention(const Graph& graph, std::span<const Tensor> inpu
                             "sequence of two tokens or more",
                             name, block.node));
   }
-  return Study(model, question, name, should_stop).run(std::move(blocks));
+  return Study(model, question, name, clock).run(std::move(blocks));
 }
 
 }  // namespace lipscope

@@ -55,10 +55,11 @@ struct AttentionReport {
 
 // Throws kUnsupported for a model without attention or with rows of one entry, kBadFile for scores
 // that are not numbers and rows that a mask hides. `name` stands for the model in messages. Ends
-// early when should_stop() says so; the whole model comes first.
+// at the limit of the clock with what there is: the whole model at the point comes first, then the
+// blocks, then what needs a ball.
 [[nodiscard]] AttentionReport study_attention(const Graph& graph, std::span<const Tensor> inputs,
                                               const AttentionQuestion& question,
                                               const std::string& name,
-                                              const std::function<bool()>& should_stop);
+                                              const RunClock& clock);
 
 }  // namespace lipscope

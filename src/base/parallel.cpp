@@ -2,14 +2,28 @@
 #include "base/parallel.h"
 
 #include <cblas.h>
-#include <omp.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <exception>
+#include <fstream>
+#include <memory>
 #include <mutex>
+#include <sstream>
+#include <string>
 #include <thread>
 #include <vector>
+
+#ifndef __SANITIZE_THREAD__
+#include <oneapi/tbb/blocked_range.h>
+#include <oneapi/tbb/parallel_for.h>
+#include <oneapi/tbb/partitioner.h>
+#include <oneapi/tbb/task_arena.h>
+#endif
+
+#include "base/checkpoint.h"
 
 // Of OpenBLAS with threads of its own; absent in its other builds.
 extern "C" __attribute__((weak)) int blas_thread_shutdown_();
@@ -17,78 +31,156 @@ extern "C" __attribute__((weak)) int blas_thread_shutdown_();
 namespace lipscope {
 namespace {
 
+// One pool: OpenBLAS and oneDNN run on the thread that calls them. Their own threads would fight
+// ours for the processors, look for work while they wait, and cut sums by how many they are.
+const bool alone = [] {
+  openblas_set_num_threads(1);
+  if (blas_thread_shutdown_ != nullptr) (void)blas_thread_shutdown_();
+  return true;
+}();
+
+thread_local bool in_piece = false;
+
 std::atomic<int>& thread_count() {
-  static std::atomic<int> count =
-      static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  static std::atomic<int> count = usable_processors();
   return count;
 }
 
 #ifdef __SANITIZE_THREAD__
-// The thread sanitizer does not see how OpenMP's runtime orders its threads.
-thread_local bool in_team = false;
-bool in_parallel() { return in_team; }
+// The thread sanitizer does not see how TBB orders its threads.
 void run_pieces(std::int64_t pieces, const std::function<void(std::int64_t)>& piece) {
   std::atomic<std::int64_t> next = 0;
   std::vector<std::jthread> team;
   for (int t = 0; t < thread_count(); ++t) {
     team.emplace_back([&] {
-      in_team = true;
       for (std::int64_t p = next++; p < pieces; p = next++) piece(p);
     });
   }
 }
 #else
-bool in_parallel() { return omp_in_parallel() != 0; }
+std::shared_ptr<tbb::task_arena> arena(int count) {
+  static std::mutex mutex;
+  static std::shared_ptr<tbb::task_arena> made;
+  static int size = 0;
+  const std::lock_guard lock(mutex);
+  if (size != count) {
+    made = std::make_shared<tbb::task_arena>(count);
+    size = count;
+  }
+  return made;
+}
+
 void run_pieces(std::int64_t pieces, const std::function<void(std::int64_t)>& piece) {
-#pragma omp parallel for schedule(dynamic, 1) num_threads(thread_count().load())
-  for (std::int64_t p = 0; p < pieces; ++p) piece(p);
+  const auto pool = arena(thread_count());
+  pool->execute([&] {
+    // One piece per task, and no other loop's tasks while this one waits.
+    tbb::this_task_arena::isolate([&] {
+      tbb::parallel_for(
+          tbb::blocked_range<std::int64_t>(0, pieces, 1),
+          [&](const tbb::blocked_range<std::int64_t>& range) {
+            for (std::int64_t p = range.begin(); p < range.end(); ++p) piece(p);
+          },
+          tbb::simple_partitioner());
+    });
+  });
 }
 #endif
 
+// Runs a piece for the caller's run and says how much work it was.
+double run_piece(const Errand& caller, const std::function<void()>& body) {
+  Errand& mine = errand();
+  const Errand before = mine;
+  const bool was_in_piece = in_piece;
+  mine = caller;
+  in_piece = true;
+  const auto restored = [&] {
+    const double work = mine.work - caller.work;
+    mine = before;
+    in_piece = was_in_piece;
+    return work;
+  };
+  try {
+    body();
+  } catch (...) {
+    restored();
+    throw;
+  }
+  return restored();
+}
+
+// Processors of the quota of a control group; no limit where there is none or it cannot be read.
+double quota_of(const std::string& folder) {
+  const std::string root = "/sys/fs/cgroup";
+  double quota = 0, period = 0;
+  std::string word;
+  if (std::ifstream file(root + folder + "/cpu.max"); file >> word >> period) {
+    if (word == "max" || !(std::istringstream(word) >> quota)) return HUGE_VAL;
+  } else {
+    std::ifstream(root + "/cpu" + folder + "/cpu.cfs_quota_us") >> quota;
+    std::ifstream(root + "/cpu" + folder + "/cpu.cfs_period_us") >> period;
+  }
+  return quota > 0 && period > 0 ? quota / period : HUGE_VAL;
+}
+
+double cgroup_processors() {
+  double least = quota_of("");
+  std::ifstream file("/proc/self/cgroup");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.rfind(':');
+    if (colon == std::string::npos) continue;
+    // A group is limited by those above it, too.
+    for (std::string folder = line.substr(colon + 1); folder.size() > 1;
+         folder.resize(folder.rfind('/'))) {
+      least = std::min(least, quota_of(folder));
+    }
+  }
+  return least;
+}
+
 }  // namespace
 
-// OpenMP, because oneDNN brings its threads anyway and they are awake when a short loop comes; a
-// second pool would have to be woken each time. A loop inside a loop runs on its own thread alone.
+int usable_processors() {
+  cpu_set_t set;
+  int count = static_cast<int>(std::thread::hardware_concurrency());
+  if (sched_getaffinity(0, sizeof set, &set) == 0) count = CPU_COUNT(&set);
+  const double quota = std::ceil(cgroup_processors());
+  return std::max(1, quota < count ? static_cast<int>(quota) : count);
+}
+
 void parallel_for(std::int64_t n, std::int64_t grain,
                   const std::function<void(std::int64_t, std::int64_t)>& body) {
   if (n <= 0) return;
-  if (n <= grain || thread_count() == 1 || in_parallel()) return body(0, n);
+  if (n <= grain || in_piece) return body(0, n);
   constexpr std::int64_t kMostPieces = 64;
   const std::int64_t pieces =
       std::min((n + grain - 1) / std::max<std::int64_t>(grain, 1), kMostPieces);
-  std::exception_ptr failure;
-  std::mutex mutex;
-  run_pieces(pieces, [&](std::int64_t p) {
+  const Errand caller = errand();
+  std::vector<double> work(static_cast<std::size_t>(pieces));
+  std::vector<std::exception_ptr> failures(static_cast<std::size_t>(pieces));
+  std::atomic<bool> failed = false;
+  const auto piece = [&](std::int64_t p) {
+    const auto at = static_cast<std::size_t>(p);
     try {
-      body(n * p / pieces, n * (p + 1) / pieces);
+      work[at] = run_piece(caller, [&] { body(n * p / pieces, n * (p + 1) / pieces); });
     } catch (...) {
-      const std::lock_guard lock(mutex);
-      if (!failure) failure = std::current_exception();
+      failures[at] = std::current_exception();
+      failed = true;
     }
-  });
-  if (failure) std::rethrow_exception(failure);
+  };
+  if (thread_count() == 1 || pieces == 1) {
+    for (std::int64_t p = 0; p < pieces; ++p) piece(p);
+  } else {
+    run_pieces(pieces, piece);
+  }
+  for (const double w : work) errand().work += w;
+  if (!failed) return;
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
 }
 
-void set_threads(int count) {
-  if (count <= 0) count = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  thread_count() = count;
-  openblas_set_num_threads(count);
-  // Its threads start with the program and look for work until told otherwise.
-  if (count == 1 && blas_thread_shutdown_ != nullptr) (void)blas_thread_shutdown_();
-  omp_set_num_threads(count);
-}
+void set_threads(int count) { thread_count() = count > 0 ? count : usable_processors(); }
 
 int threads() { return thread_count(); }
-
-// Setting the number starts threads that were ended, even for one.
-SerialBlas::SerialBlas() : threads_(openblas_get_num_threads()) {
-  if (threads_ > 1) openblas_set_num_threads(1);
-}
-SerialBlas::~SerialBlas() {
-  if (threads_ > 1) openblas_set_num_threads(threads_);
-}
-
-SerialOpenMp::SerialOpenMp() : threads_(omp_get_max_threads()) { omp_set_num_threads(1); }
-SerialOpenMp::~SerialOpenMp() { omp_set_num_threads(threads_); }
 
 }  // namespace lipscope

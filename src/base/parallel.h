@@ -9,37 +9,15 @@
 namespace lipscope {
 
 // Calls body(begin, end) on consecutive pieces of [0, n), each of at least `grain` indices, from
-// several threads. Exceptions reach the caller.
+// several threads. Exceptions reach the caller: that of the first piece that has one. A loop inside
+// a loop runs on its own thread alone.
 void parallel_for(std::int64_t n, std::int64_t grain,
                   const std::function<void(std::int64_t, std::int64_t)>& body);
 
-// Sets every thread pool of the process (OpenMP, OpenBLAS). 0: all cores.
+// How many threads parallel_for uses, in the whole process. 0: as many as the processors that this
+// process may use, by its affinity and by the quota of its control group.
 void set_threads(int count);
 [[nodiscard]] int threads();
-
-// While alive, BLAS calls of this process run on one thread: for use around parallel regions of our
-// own that call it.
-class SerialBlas {
- public:
-  SerialBlas();
-  ~SerialBlas();
-  SerialBlas(const SerialBlas&) = delete;
-  SerialBlas& operator=(const SerialBlas&) = delete;
-
- private:
-  int threads_;
-};
-
-// While alive, OpenMP regions the current thread starts run on it alone.
-class SerialOpenMp {
- public:
-  SerialOpenMp();
-  ~SerialOpenMp();
-  SerialOpenMp(const SerialOpenMp&) = delete;
-  SerialOpenMp& operator=(const SerialOpenMp&) = delete;
-
- private:
-  int threads_;
-};
+[[nodiscard]] int usable_processors();
 
 }  // namespace lipscope

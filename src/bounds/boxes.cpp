@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/checkpoint.h"
 #include "base/portable.h"
 #include "base/rounding.h"
 #include "ops/entry_bounds.h"
@@ -105,6 +106,10 @@ void ValueBoxes::propagate(const Node& node) {
     in.push_back(boxes_[id.index]);
     known = known && (is_floating(graph_.value(id).type.type) || graph_.value(id).constant);
   }
+  double entries = 0;
+  for (const ValueId id : node.outputs)
+    entries += static_cast<double>(element_count(graph_.value(id).type.shape));
+  checkpoint(500 + 20 * entries);
   auto range = known ? node.op->range(in) : std::nullopt;
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {
     const ValueType& type = graph_.value(node.outputs[i]).type;

@@ -158,7 +158,7 @@ TEST(JacobianAscent, StopsAtOnceWhenAsked) {
   const Query query{&graph, parse_norms("2"), {}};
   std::stop_source source;
   RunContext context;
-  context.stop = source.get_token();
+  context.clock = RunClock::by_wall(HUGE_VAL, source.get_token());
   std::jthread stopper([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
     source.request_stop();

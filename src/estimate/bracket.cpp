@@ -67,7 +67,9 @@ std::string_view to_string(Outcome outcome) {
   switch (outcome) {
     case Outcome::kFinished: return "finished";
     case Outcome::kTarget: return "target";
+    case Outcome::kLittleGain: return "little-gain";
     case Outcome::kTimeLimit: return "time-limit";
+    case Outcome::kMemoryLimit: return "memory-limit";
     case Outcome::kInterrupted: return "interrupted";
   }
   return "finished";

@@ -21,8 +21,7 @@ void report_network_bound(const MethodRun& run, std::string_view name, double sh
   const NormPair& norms = run.query.norms;
   if (reason = bound->unsupported(*network, norms); !reason.empty()) return run.decline(reason);
   const double seconds = bound->cost(*network, norms) / kPerSecond;
-  const double left =
-      std::chrono::duration<double>(run.deadline - std::chrono::steady_clock::now()).count();
+  const double left = run.seconds_left();
   if (seconds > share_of_time * left) {
     return run.decline(fmt::format(
         "no quick answer: about {:.1f} s of the {:.0f} s left; see --time", seconds, left));

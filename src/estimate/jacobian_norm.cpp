@@ -134,12 +134,10 @@ void for_each_piece(const Graph& graph, std::size_t entries,
                     const std::function<void(Index, Index)>& body) {
   const Index count = static_cast<Index>(entries) / std::max<Index>(1, input_size(graph));
   const auto [piece, alone] = cut(graph, count);
-  const SerialBlas serial;
   const auto pieces = [&, step = piece](Index first, Index last) {
     for (Index i = first; i < last; ++i) body(i * step, std::min(step, count - i * step));
   };
   if (alone) {
-    const SerialOpenMp one_thread;
     return pieces(0, (count + piece - 1) / piece);
   }
   parallel_for((count + piece - 1) / piece, 1, pieces);

@@ -166,7 +166,6 @@ void LipsdpDual::extrapolate(double momentum) {
 }
 
 double LipsdpDual::step() {
-  const SerialBlas serial;
   const double before = value_;
   ++since_restart_;
   const double momentum = since_restart_ < 3 ? 0 : (since_restart_ - 2.0) / (since_restart_ + 1.0);

@@ -2,7 +2,6 @@
 #include "estimate/lipsdp_solver.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 #include "estimate/lipsdp_dual.h"
@@ -10,12 +9,6 @@
 
 namespace lipscope {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // Multipliers of the dual made feasible: those of a node, and rho for the input, are raised by
 // (1 + e)^2 for each step they are away from the output [global-4].
@@ -44,9 +37,14 @@ LipsdpGuess widened_guess(const SdpNetwork& network, const LipsdpDual& dual, dou
 
 class Solver {
  public:
-  Solver(const SdpNetwork& network, double gap, const std::function<bool()>& stop,
-         const std::function<bool(const LipsdpGuess&)>& prove)
-      : net_(network), gap_(gap), stop_(stop), prove_(prove), dual_(network, first_rank()) {}
+  Solver(const SdpNetwork& network, double gap, const RunClock& clock,
+         const std::function<bool()>& stop, const std::function<bool(const LipsdpGuess&)>& prove)
+      : net_(network),
+        gap_(gap),
+        clock_(clock),
+        stop_(stop),
+        prove_(prove),
+        dual_(network, first_rank()) {}
 
   void run() {
     constexpr int kMostSteps = 20000;
@@ -91,18 +89,18 @@ class Solver {
   // The last digit of a large network is worth less than what other methods do in that time.
   double goal() const {
     constexpr double kSeconds = 2, kEnough = 9e-4;
-    return seconds_since(start_) < kSeconds ? gap_ : std::max(gap_, kEnough);
+    return clock_.now() - start_ < kSeconds ? gap_ : std::max(gap_, kEnough);
   }
   double width_for(double gap) const { return gap / net_.nodes.back().depth; }
 
-  bool worth_a_proof() const { return seconds_since(last_proof_) >= 0.5 * proof_seconds_; }
+  bool worth_a_proof() const { return clock_.now() - last_proof_ >= 0.5 * proof_seconds_; }
 
   // sqrt(rho / dual) - 1 when it was proved.
   double tried(double e) {
-    const auto start = Clock::now();
+    const double start = clock_.now();
     const LipsdpGuess guess = widened_guess(net_, dual_, e);
     const bool proved = prove_(guess);
-    proof_seconds_ = seconds_since(start);
+    proof_seconds_ = clock_.now() - start;
     return proved ? std::sqrt(guess.rho / guess.dual) - 1 : HUGE_VAL;
   }
 
@@ -118,24 +116,25 @@ class Solver {
       reached_ = std::min(reached_, gap);
       if (gap < HUGE_VAL) break;
     }
-    last_proof_ = Clock::now();
+    last_proof_ = clock_.now();
     since_proof_ = 0;
   }
 
   const SdpNetwork& net_;
   double gap_;
+  const RunClock& clock_;
   const std::function<bool()>& stop_;
   const std::function<bool(const LipsdpGuess&)>& prove_;
   LipsdpDual dual_;
   double reached_ = HUGE_VAL, proof_seconds_ = 0;
-  Clock::time_point start_ = Clock::now(), last_proof_ = start_;
+  double start_ = clock_.now(), last_proof_ = start_;
   int since_proof_ = 0, failures_ = 0;
 };
 
 // Parts that do not touch: the iteration would forget all but the strongest. Each is solved for
 // itself; the matrix of the whole has theirs for blocks, all with the largest rho.
 void solve_parts(const SdpNetwork& network, const std::vector<EntryFlags>& parts, double gap,
-                 const std::function<bool()>& stop,
+                 const RunClock& clock, const std::function<bool()>& stop,
                  const std::function<bool(const LipsdpGuess&)>& prove) {
   LipsdpGuess whole;
   for (std::size_t k = 1; k + 1 < network.nodes.size(); ++k)
@@ -148,7 +147,7 @@ void solve_parts(const SdpNetwork& network, const std::vector<EntryFlags>& parts
       if (guess.rho < best.rho) best = guess;
       return true;
     };
-    Solver(net, gap, stop, keep).run();
+    Solver(net, gap, clock, stop, keep).run();
     if (!(best.rho < HUGE_VAL)) return;
     whole.rho = std::max(whole.rho, best.rho);
     whole.dual = std::max(whole.dual, best.dual);
@@ -169,7 +168,8 @@ void solve_parts(const SdpNetwork& network, const std::vector<EntryFlags>& parts
 
 }  // namespace
 
-void solve_lipsdp(const SdpNetwork& network, double gap, const std::function<bool()>& stop,
+void solve_lipsdp(const SdpNetwork& network, double gap, const RunClock& clock,
+                  const std::function<bool()>& stop,
                   const std::function<bool(const LipsdpGuess&)>& prove) {
   if (network.nodes.empty()) {
     prove({});
@@ -178,8 +178,8 @@ void solve_lipsdp(const SdpNetwork& network, double gap, const std::function<boo
   const std::vector<EntryFlags> parts = components(network);
   constexpr std::size_t kMostParts = 200;
   if (parts.size() == 1 || parts.size() > kMostParts)
-    return Solver(network, gap, stop, prove).run();
-  solve_parts(network, parts, gap, stop, prove);
+    return Solver(network, gap, clock, stop, prove).run();
+  solve_parts(network, parts, gap, clock, stop, prove);
 }
 
 }  // namespace lipscope

@@ -5,6 +5,7 @@
 
 #include <functional>
 
+#include "lipscope/run_clock.h"
 #include "sdp/lmi.h"
 
 namespace lipscope {
@@ -17,7 +18,8 @@ struct LipsdpGuess {
 
 // Offers better and better multipliers to `prove`, which says whether they did, until they prove a
 // gap sqrt(rho / dual) - 1 of at most `gap`, `stop` says so or nothing improves any more.
-void solve_lipsdp(const SdpNetwork& network, double gap, const std::function<bool()>& stop,
+void solve_lipsdp(const SdpNetwork& network, double gap, const RunClock& clock,
+                  const std::function<bool()>& stop,
                   const std::function<bool(const LipsdpGuess&)>& prove);
 
 }  // namespace lipscope

@@ -35,8 +35,7 @@ void report_local_bound(const MethodRun& run, std::string_view name,
   if (found == nullptr) return run.decline(reason);
   const LayeredNet* net = &found->net;
   const NormPair& norms = run.query.norms;
-  const double left =
-      std::chrono::duration<double>(run.deadline - std::chrono::steady_clock::now()).count();
+  const double left = run.seconds_left();
   const auto seconds = [&](const LocalBound& of) {
     return (forward_cost(*net) + of.cost(*net, norms)) / kPerSecond;
   };
@@ -47,7 +46,6 @@ void report_local_bound(const MethodRun& run, std::string_view name,
     return run.decline(
         fmt::format("about {:.1f} s of the {:.0f} s left; see --time", seconds(*bound), left));
   }
-  const SerialBlas serial;
   BoundedRegion region(*net, run.query.domain);
   if (!region.usable()) return run.decline("values that are not bounded on the domain");
   const double upper =

@@ -2,7 +2,6 @@
 // One file per method in methods/, one word in the list of CMakeLists.txt.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <string>
 #include <vector>
@@ -19,7 +18,7 @@ struct MethodRun {
   const Query& query;
   const RunContext& context;
   const Bracket& found;  // by all methods so far
-  std::chrono::steady_clock::time_point deadline;
+  double deadline;       // by the clock of the run
   // Adds what was found so far.
   std::function<void(Bound, Evidence)> report;
   // A proved lower bound that a method for upper bounds came across.
@@ -48,10 +47,11 @@ struct MethodRun {
     return bound ? bound->value : 0;
   }
 
-  [[nodiscard]] bool should_stop() const {
-    return target_reached() || context.stop.stop_requested() ||
-           std::chrono::steady_clock::now() >= deadline;
-  }
+  [[nodiscard]] double now() const { return context.clock->now(); }
+  [[nodiscard]] double seconds_left() const { return deadline - now(); }
+  [[nodiscard]] bool interrupted() const { return context.clock->stop_requested(); }
+  [[nodiscard]] bool passed(double time) const { return context.clock->passed(time); }
+  [[nodiscard]] bool should_stop() const { return target_reached() || passed(deadline); }
 };
 
 struct Method {
@@ -63,6 +63,9 @@ struct Method {
   // A first answer, to be had long before run() ends; may be null.
   void (*run_first)(const MethodRun& run) = nullptr;
   bool only_by_name = false;  // not part of an answer unless the user asks for it
+  // Says nothing before it ends, so it gets a share of the time; if that was not enough, what the
+  // others leave.
+  bool all_or_nothing = false;
 };
 
 // In the order they run, cheapest first.

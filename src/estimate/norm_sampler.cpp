@@ -65,11 +65,9 @@ std::vector<SampledMaximum> NormSampler::draw(std::uint64_t first, Index count,
                                               const std::function<bool()>& should_stop) const {
   std::vector<SampledMaximum> all(static_cast<std::size_t>(count));
   const auto draw_some = [&](std::int64_t begin, std::int64_t end) {
-    const SerialOpenMp one_thread;
     for (auto i = static_cast<std::uint64_t>(begin); i < static_cast<std::uint64_t>(end); ++i)
       all[i] = draw_one(first + i, should_stop);
   };
-  const SerialBlas serial;
   // Where waiting for other threads would cost more than it saves: on this one.
   if (count * points_ * touched_ <= Index{1} << 20) {
     draw_some(0, count);

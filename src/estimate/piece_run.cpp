@@ -16,8 +16,6 @@
 namespace lipscope {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 // Lines chosen for each end of a range gain where lines through several layers of curves are far
 // from these; else the ranges hardly change [local-17].
 SharpEnds sharpened(const LayeredNet& net, SearchRegion& region, double seconds,
@@ -67,7 +65,6 @@ void search_pieces(const MethodRun& run, const PieceRun& how) {
   const LayeredNet* net = local != nullptr ? &local->net : own ? &*own : nullptr;
   if (net == nullptr) return run.decline(reason);
   const Parts parts = *search_parts_of(run.query.norms, net->inputs(), net->outputs());
-  const std::chrono::duration<double> left = run.deadline - Clock::now();
   // Where there are many units, searches for lower bounds need time, too; less among curves, where
   // gradients lead to the top.
   constexpr Index kMany = 60, kVeryMany = 150;
@@ -75,10 +72,9 @@ void search_pieces(const MethodRun& run, const PieceRun& how) {
   for (std::size_t k = 0; k < net->hidden(); ++k) units += net->layers[k].out;
   const bool curved = !net->piecewise_linear();
   const double share = how.share * (units > kVeryMany ? 0.3 : units > kMany && !curved ? 0.5 : 1);
-  const double seconds = std::min(how.most_seconds, share * left.count());
+  const double seconds = std::min(how.most_seconds, share * run.seconds_left());
   if (root_seconds(*net, parts, !run.query.domain.everywhere()) > seconds)
     return run.decline("too large for a bound in the time left; see --time");
-  const SerialBlas serial;
   const auto region = how.make_region(*net, run.query.domain, reason);
   if (!region) return run.decline(reason);
   const SharpEnds sharp = sharpened(*net, *region, seconds, run);
@@ -86,8 +82,7 @@ void search_pieces(const MethodRun& run, const PieceRun& how) {
   PieceSearch search(
       *net, parts, *region, [&](const std::vector<double>& x) { return prover.try_point(x); },
       run.proved_lower());
-  const auto end = Clock::now() + std::chrono::duration<double>(seconds);
-  const auto start = Clock::now();
+  const double start = run.now(), end = start + seconds;
   double reported = kInf, first = kInf;
   const auto report = [&] {
     const double upper = claim_of_cases(search.upper());
@@ -101,16 +96,14 @@ void search_pieces(const MethodRun& run, const PieceRun& how) {
   };
   const double ratio = 1 + 0.1 * (std::min(run.target_ratio, 1.01) - 1);
   for (double slice = 0.05; slice < 1e6; slice *= 1.5) {
-    const auto until = std::min(end, Clock::now() + std::chrono::duration<double>(slice));
-    const bool stopped =
-        search.run(ratio, [&] { return run.should_stop() || Clock::now() > until; });
+    const double until = std::min(end, run.now() + slice);
+    const bool stopped = search.run(ratio, [&] { return run.should_stop() || run.passed(until); });
     report();
-    if (!stopped || run.should_stop() || Clock::now() > end) break;
+    if (!stopped || run.should_stop() || run.passed(end)) break;
     // Where three seconds close next to nothing of the gap, minutes will not close much.
     if (first == kInf) first = search.upper();
-    const std::chrono::duration<double> spent = Clock::now() - start;
     const double gap = first - run.proved_lower();
-    if (spent.count() > 3 && first - search.upper() < (curved ? 0.01 : 0.03) * gap) break;
+    if (run.now() - start > 3 && first - search.upper() < (curved ? 0.01 : 0.03) * gap) break;
   }
 }
 

@@ -4,7 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 
+#include "base/checkpoint.h"
+#include "base/interval.h"
 #include "estimate/method.h"
 #include "estimate/piece_run.h"
 #include "estimate/quotient.h"
@@ -29,12 +33,6 @@ std::vector<MethodInfo> method_list() {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
 void check_names(const std::vector<std::string>& wanted) {
   std::vector<std::string_view> known;
   for (const Method& method : methods()) known.push_back(method.info.id);
@@ -46,8 +44,40 @@ void check_names(const std::vector<std::string>& wanted) {
   }
 }
 
-// No limit: a clock counts no further than some hundred years.
-constexpr std::chrono::duration<double> kLongest{1e9};
+// Seconds of the wall, for reports: nothing is decided by them.
+class Stopwatch {
+ public:
+  [[nodiscard]] double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+// How the gap, log(upper / lower), has closed in the course of a run.
+class GapHistory {
+ public:
+  void add(double time, const Bracket& bracket) {
+    const auto ratio = bracket.ratio();
+    const double gap = ratio ? std::log(*ratio) : kInf;
+    if (steps_.empty() || gap < steps_.back().gap) steps_.push_back({time, gap});
+  }
+  [[nodiscard]] double now() const { return steps_.empty() ? kInf : steps_.back().gap; }
+  [[nodiscard]] double at(double time) const {
+    double gap = kInf;
+    for (const Step& step : steps_) {
+      if (step.time <= time) gap = step.gap;
+    }
+    return gap;
+  }
+
+ private:
+  struct Step {
+    double time, gap;
+  };
+  std::vector<Step> steps_;
+};
 
 class Plan {
  public:
@@ -55,35 +85,82 @@ class Plan {
       : query_(query),
         budget_(budget),
         context_(context),
-        start_(Clock::now()),
-        deadline_(start_ +
-                  std::chrono::duration_cast<Clock::duration>(std::min(budget.time, kLongest))) {}
+        clock_(*context.clock),
+        start_(clock_.now()),
+        deadline_(std::min(start_ + budget.time.count(), clock_.limit())) {}
 
   Answer run() {
+    const Stopwatch watch;
+    const RunScope scope(clock_, cut_after(clock_.limit(), clock_.limit()));
     try_hints();
-    std::vector<MethodReport>& reports = answer_.methods;
-    reports.reserve(methods().size());
+    answer_.methods.reserve(methods().size());
     for (const Method& method : methods()) {
-      reports.push_back(
+      answer_.methods.push_back(
           {.method = std::string(method.info.id), .side = std::string(method.info.side)});
       if (method.run_first != nullptr && reason_to_skip(method).empty())
-        run_one(method, method.run_first, reports.back());
+        run_one(method, method.run_first, deadline_, clock_.limit());
     }
-    for (std::size_t i = 0; i < reports.size(); ++i) {
-      const Method& method = methods()[i];
-      reports[i].skipped = reason_to_skip(method);
-      if (reports[i].skipped.empty()) run_one(method, method.run, reports[i]);
-      if (reports[i].bound) reports[i].skipped.clear();  // its first run was enough
+    std::vector<const Method*> hungry;
+    for (const Method& method : methods()) {
+      if (!start(method)) continue;
+      const double end =
+          method.all_or_nothing && !is_named(method) ? share_of(kAllOrNothing) : deadline_;
+      if (run_one(method, method.run, end, end) == Ending::kCut && end < deadline_)
+        hungry.push_back(&method);
     }
-    answer_.outcome = reached_target()                 ? Outcome::kTarget
-                      : context_.stop.stop_requested() ? Outcome::kInterrupted
-                      : Clock::now() >= deadline_      ? Outcome::kTimeLimit
-                                                       : Outcome::kFinished;
-    answer_.seconds = since(start_);
+    for (const Method* method : hungry) {
+      if (start(*method)) run_one(*method, method->run, deadline_, deadline_);
+    }
+    answer_.outcome = outcome();
+    answer_.seconds = watch.seconds();
     return std::move(answer_);
   }
 
  private:
+  enum class Ending { kEnded, kCut };
+  // Of the time that is left.
+  static constexpr double kAllOrNothing = 0.4;
+
+  double share_of(double share) const {
+    const double now = clock_.now();
+    return now + share * std::max(0.0, deadline_ - now);
+  }
+
+  MethodReport& report_of(const Method& method) {
+    return answer_.methods[static_cast<std::size_t>(&method - methods().data())];
+  }
+
+  // Whether the method is to run now; its report says why not.
+  bool start(const Method& method) {
+    MethodReport& report = report_of(method);
+    report.skipped = reason_to_skip(method);
+    const bool runs = report.skipped.empty();
+    if (report.bound) report.skipped.clear();  // its first run was enough
+    return runs;
+  }
+
+  Outcome outcome() const {
+    if (reached_target()) return Outcome::kTarget;
+    if (clock_.stop_requested()) return Outcome::kInterrupted;
+    if (clock_.now() >= deadline_) return Outcome::kTimeLimit;
+    return answer_.little_gain.empty() ? Outcome::kFinished : Outcome::kLittleGain;
+  }
+
+  // Whether the method that began at `start` brings little: in the second half of its time the gap
+  // has hardly closed.
+  bool brings_little(std::string_view method, double start) {
+    constexpr double kShortest = 1.5, kSmall = 1e-3, kShare = 0.02;
+    if (!budget_.until_little_gain || !std::isfinite(gaps_.now())) return false;
+    const double now = clock_.now(), window = std::max(kShortest, 0.5 * (now - start));
+    if (now - start < window) return false;
+    const double closed = gaps_.at(now - window) - gaps_.now();
+    if (!(closed < kSmall + kShare * gaps_.now())) return false;
+    answer_.little_gain =
+        fmt::format("in its last {:.1f} s {} brought upper / lower from {:.5g} to {:.5g}", window,
+                    method, std::exp(gaps_.at(now - window)), std::exp(gaps_.now()));
+    return true;
+  }
+
   void try_hints() {
     for (const Hint& hint : context_.hints) {
       const Witness& witness = hint.witness;
@@ -110,20 +187,24 @@ class Plan {
     if (std::string reason = method.unsupported(query_); !reason.empty()) return reason;
     // Methods for comparison are asked for because of their answer, not for the bracket's sake.
     if (reached_target() && !method.only_by_name) return "the target ratio was reached before";
-    if (context_.stop.stop_requested()) return "interrupted before";
-    if (Clock::now() >= deadline_) return "the time was up before";
+    if (clock_.stop_requested()) return "interrupted before";
+    if (clock_.now() >= deadline_) return "the time was up before";
     return {};
   }
 
-  void run_one(const Method& method, void (*work)(const MethodRun&), MethodReport& report) {
-    const auto start = Clock::now();
+  // `deadline`: when the method should end; past `last`, it is ended.
+  Ending run_one(const Method& method, void (*work)(const MethodRun&), double deadline,
+                 double last) {
+    MethodReport& report = report_of(method);
+    const Stopwatch watch;
+    const double start = clock_.now();
     const bool lower = method.info.side == "lower";
     if (context_.progress) context_.progress({method.info.id, &answer_.bracket});
     const MethodRun run{
         .query = query_,
         .context = context_,
         .found = answer_.bracket,
-        .deadline = deadline_,
+        .deadline = deadline,
         .report =
             [&](Bound bound, Evidence evidence) {
               const bool better = !report.bound || (lower ? bound.value > report.bound->value
@@ -153,21 +234,31 @@ class Plan {
               });
             },
         .local_net = [&](std::string& reason) { return local_net(reason); },
-        .target_reached = [&] { return reached_target(); },
+        .target_reached =
+            [&] {
+              return reached_target() ||
+                     (!method.all_or_nothing && brings_little(method.info.id, start));
+            },
         .target_ratio = budget_.target_ratio};
+    Ending ending = Ending::kEnded;
     try {
+      const RunScope scope(clock_, cut_after(last, last - start_));
       work(run);
+    } catch (const Stopped&) {
+      ending = Ending::kCut;
+      if (!report.bound) report.skipped = "the time was up";
     } catch (const Error& error) {
       // A point where the network is not defined, such as an index outside its table.
       if (error.code() != ErrorCode::kShape) throw;
       report.skipped = error.what();
     }
-    report.seconds += since(start);
+    report.seconds += watch.seconds();
+    return ending;
   }
 
   const LocalNet* local_net(std::string& reason) {
     if (!local_net_ && no_local_net_.empty()) {
-      const auto stop = [&] { return context_.stop.stop_requested() || Clock::now() >= deadline_; };
+      const auto stop = [&] { return clock_.passed(deadline_); };
       split_ = split_softmax(*query_.graph);
       local_net_ = find_local_net(split_ ? *split_ : *query_.graph, query_.domain,
                                   kMostPieceWeights, no_local_net_, stop);
@@ -187,18 +278,22 @@ class Plan {
         answer_.witnessed = bound;
       }
       bracket.add_lower(bound);
+      gaps_.add(clock_.now(), bracket);
       return;
     }
     const auto held = bracket.upper(Guarantee::kProved);
     if (proved && (!held || bound.value < held->value)) answer_.proof = std::move(evidence.proof);
     bracket.add_upper(bound);
+    gaps_.add(clock_.now(), bracket);
   }
 
   const Query& query_;
   const Budget& budget_;
   const RunContext& context_;
-  Clock::time_point start_, deadline_;
+  const RunClock& clock_;
+  double start_, deadline_;
   Answer answer_;
+  GapHistory gaps_;
   std::optional<Graph> split_;  // of a network that ends in a softmax
   std::optional<LocalNet> local_net_;
   std::string no_local_net_;  // why

@@ -16,7 +16,7 @@ double PointProver::try_point(std::vector<double> x) {
   TrialLine line{std::move(x), std::move(direction), size};
   if (net_.piecewise_linear()) line.reach = std::min(size, 0.9 * way_to_kink(net_, line.x, line.d));
   ProvedPair pair = prove_along(run_.query, projection_, line, 6, run_.proved_lower(), 0,
-                                [this] { return run_.context.stop.stop_requested(); });
+                                [this] { return run_.interrupted(); });
   if (pair.value > run_.proved_lower())
     run_.report_witness({pair.value, Guarantee::kProved, std::string(name_)},
                         std::move(pair.witness));

@@ -9,11 +9,13 @@ namespace {
 
 // Without an upper bound, as after an interrupt, a product of gains is better than nothing.
 void add_quick_upper(const Query& query, const RunContext& context, Answer& answer) {
+  constexpr double kSeconds = 0.2;
   if (answer.bracket.upper(Guarantee::kProved)) return;
   RunContext go_on = context;
-  go_on.stop = {};
+  if (!context.clock->counts_work() || context.clock->stop_requested())
+    go_on.clock = RunClock::by_wall(kSeconds);
   Answer quick = find_bracket(
-      query, {.time = std::chrono::duration<double>(1), .methods = {"layer-product", "dag"}},
+      query, {.time = std::chrono::duration<double>(kSeconds), .methods = {"layer-product", "dag"}},
       go_on);
   const auto upper = quick.bracket.upper(Guarantee::kProved);
   if (!upper) return;
@@ -30,17 +32,15 @@ std::vector<RadiusAnswer> find_series(const Query& query, std::span<const double
                                       const Budget& budget, const RunContext& context) {
   if (!query.domain.ball || !std::ranges::is_sorted(radii))
     throw Error(ErrorCode::kUsage, "a series needs a ball and radii that grow");
-  using Clock = std::chrono::steady_clock;
-  const auto start = Clock::now();
+  const double end = context.clock->now() + budget.time.count();
   RunContext warm = context;
   std::vector<RadiusAnswer> series;
   for (std::size_t i = 0; i < radii.size(); ++i) {
     Query at_radius = query;
     at_radius.domain.ball->radius = radii[i];
     Budget share = budget;
-    const std::chrono::duration<double> used = Clock::now() - start;
-    share.time = std::max(std::chrono::duration<double>(0), budget.time - used) /
-                 static_cast<double>(radii.size() - i);
+    share.time = std::chrono::duration<double>(std::max(0.0, end - context.clock->now()) /
+                                               static_cast<double>(radii.size() - i));
     RadiusAnswer found{radii[i], find_bracket(at_radius, share, warm), {}};
     if (budget.methods.empty()) add_quick_upper(at_radius, warm, found.answer);
     found.bracket = found.answer.bracket;

@@ -78,7 +78,7 @@ TEST(Series, AnInterruptLeavesAQuickUpperBoundForEachRadius) {
   std::stop_source source;
   source.request_stop();
   RunContext context;
-  context.stop = source.get_token();
+  context.clock = RunClock::by_wall(HUGE_VAL, source.get_token());
   const std::vector<double> radii{0.1, 0.2}, falling{0.2, 0.1};
   EXPECT_THROW(find_series(query, falling, {}, context), Error);
   EXPECT_THROW(find_series({&graph, query.norms, {}}, radii, {}, context), Error);

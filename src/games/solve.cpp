@@ -18,7 +18,7 @@ constexpr Index kFixedPointSteps = 400, kNewtonSteps = 40, kMostSteps = 2000;
 constexpr double kSmallestTau = 1e-13;
 // A damped step then shrinks the error by a third at least.
 constexpr double kLargestStretch = 4;
-constexpr Index kThreadedSize = 1 << 16;
+
 // Residuals above the square of this are never an equilibrium.
 constexpr double kLoosest = 1e-3;
 // Decrement below which a full Newton step leaves a small error.
@@ -178,8 +178,6 @@ Equilibrium solve_game(const Game& game, const GameLimits& limits) {
   } else {
     board.entries = std::move(centred.entries);
   }
-  std::optional<SerialBlas> serial;  // waking threads costs more than they save
-  if (game.rows * game.cols < kThreadedSize) serial.emplace();
   Equilibrium found = Solver(board, game.tau / unit, limits).solve();
   if (exchanged) std::swap(found.x, found.y);
   return found;

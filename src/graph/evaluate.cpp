@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/checkpoint.h"
 #include "base/parallel.h"
 #include "graph/run_node.h"
 #include "lipscope/error.h"
@@ -57,6 +58,15 @@ std::vector<Tensor> converted_constants(const Graph& graph, Precision precision)
     constants[v] = value.constant->approximate().with_precision(precision);
   }
   return constants;
+}
+
+// The work of an operator besides products, which count for themselves.
+template <class View>
+void charge_entries(const std::vector<View>& out, Index count) {
+  constexpr double kPerNode = 500, kPerEntry = 3;
+  double entries = 0;
+  for (const View& view : out) entries += static_cast<double>(view.size);
+  charge(kPerNode + kPerEntry * entries * static_cast<double>(std::max<Index>(1, count)));
 }
 
 // Runs all nodes. `keep` decides whether a value outlives its last use.
@@ -119,6 +129,7 @@ class Run {
       values_[id.index] = Tensor::zeros(type.type, std::move(shape), precision_);
       out.push_back(view_samples(type, values_[id.index], count_));
     }
+    charge_entries(out, count_);
     node.op->eval({in, out, count_});
     for (const ValueId id : node.inputs) {
       if (--uses_[id.index] == 0) values_[id.index] = Tensor();
@@ -206,7 +217,6 @@ std::vector<Tensor> evaluate(const Graph& graph, std::span<const Tensor> inputs,
     const ValueType& type = graph.value(id).type;
     outputs.push_back(Tensor::zeros(type.type, batched(type.shape, count), precision));
   }
-  const SerialBlas serial;
   parallel_for((count + piece - 1) / piece, 1, [&](Index first, Index last) {
     for (Index p = first; p < last; ++p) {
       const Index begin = p * piece, samples = std::min(piece, count - begin);
@@ -332,6 +342,7 @@ std::vector<Tensor> Trace::jvp(std::span<const Tensor> tangents) const {
     }
     if (!carried) continue;
     require_derivative(node);
+    charge_entries(out, count_);
     node.op->jvp({in, out, tangent_in, tangent_out, count_});
     for (std::size_t i = 0; i < results.size(); ++i) {
       if (slots.carries(node.outputs[i])) slots.set(node.outputs[i], std::move(results[i]));
@@ -372,6 +383,7 @@ std::vector<Tensor> Trace::vjp(std::span<const Tensor> weights) const {
     }
     if (!carried) continue;
     require_derivative(node);
+    charge_entries(out, count_);
     node.op->vjp({in, out, grad_out, grad_in, count_});
     for (std::size_t i = 0; i < results.size(); ++i) {
       if (slots.carries(node.inputs[i])) slots.accumulate(node.inputs[i], std::move(results[i]));

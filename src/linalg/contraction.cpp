@@ -249,7 +249,6 @@ void contract(std::vector<LoopDim> dims, T alpha, const T* a, const T* b, T* out
   if (outer == 1 || inner_work >= kLargeGemm) return piece(0, outer);
   const Index grain = std::max<Index>(1, kWorkPerThread / std::max<Index>(1, inner_work * repeats));
   if (outer <= grain) return piece(0, outer);
-  const SerialBlas serial;
   parallel_for(outer, grain, piece);
 }
 

@@ -185,7 +185,6 @@ template <class Body>
 void over_pieces(Index pieces, Index work_per_piece, Body&& body) {
   const Index grain = std::max<Index>(1, kWorkPerPiece / std::max<Index>(1, work_per_piece));
   if (pieces <= grain) return body(0, pieces);
-  const SerialBlas serial;
   parallel_for(pieces, grain, body);
 }
 

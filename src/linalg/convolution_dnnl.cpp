@@ -4,6 +4,8 @@
 
 #ifdef LIPSCOPE_HAVE_DNNL
 
+#include <omp.h>
+
 #include <algorithm>
 #include <compare>
 #include <map>
@@ -12,6 +14,7 @@
 #include <oneapi/dnnl/dnnl.hpp>
 #include <optional>
 
+#include "base/checkpoint.h"
 #include "base/parallel.h"
 
 namespace lipscope {
@@ -28,8 +31,20 @@ enum class Direction : std::uint8_t { kForward, kForwardBias, kAdjointInput };
 struct Key {
   ConvShape shape;
   Direction direction;
-  bool serial;  // oneDNN plans for the number of threads there are when it compiles
   friend auto operator<=>(const Key&, const Key&) = default;
+};
+
+// oneDNN takes the threads of OpenMP, and plans for them when it compiles. While alive, it has the
+// current thread alone.
+class OneOpenMpThread {
+ public:
+  OneOpenMpThread() : threads_(omp_get_max_threads()) { omp_set_num_threads(1); }
+  ~OneOpenMpThread() { omp_set_num_threads(threads_); }
+  OneOpenMpThread(const OneOpenMpThread&) = delete;
+  OneOpenMpThread& operator=(const OneOpenMpThread&) = delete;
+
+ private:
+  int threads_;
 };
 
 const dnnl::engine& cpu() {
@@ -208,14 +223,16 @@ struct Work {
   Index in_step, out_step;  // entries per image
 };
 
-// A batch is cut into pieces of images, each run on one thread: oneDNN's own threads would meet at
-// a barrier after each reordering of each piece.
+// A batch is cut into pieces of images, each run on one thread.
 bool run_dnnl(ConvShape shape, Direction direction, const Work& work) {
+  const OneOpenMpThread alone;
   const Index batch = shape.batch;
+  checkpoint(kBlasOperation * static_cast<double>(shape.y_size()) *
+             static_cast<double>(shape.w_size() / std::max<Index>(1, shape.out_channels)));
   if (shape.x_size() == 0 || shape.y_size() == 0 || shape.w_size() == 0) return false;
   if (std::max({shape.x_size(), shape.y_size(), shape.w_size()}) > INT32_MAX) return false;
   if (batch == 1) {
-    const auto c = compiled({shape, direction, false});
+    const auto c = compiled({shape, direction});
     if (!c) return false;
     const Weights weights(*c, work.weights, work.bias);
     Runner(*c, weights).run(work.in, work.out);
@@ -224,15 +241,14 @@ bool run_dnnl(ConvShape shape, Direction direction, const Work& work) {
   const Index step =
       std::clamp<Index>(kCachedEntries / (work.in_step + work.out_step), 1, (batch + 1) / 2);
   const Index pieces = batch / step, rest = batch % step;
-  const SerialOpenMp serial;
   shape.batch = step;
-  const auto whole = compiled({shape, direction, true});
+  const auto whole = compiled({shape, direction});
   shape.batch = rest;
-  const auto last = rest != 0 ? compiled({shape, direction, true}) : whole;
+  const auto last = rest != 0 ? compiled({shape, direction}) : whole;
   if (!whole || !last) return false;
   const Weights weights(*whole, work.weights, work.bias);
   parallel_for(pieces, 1, [&](Index begin, Index end) {
-    const SerialOpenMp inner;
+    const OneOpenMpThread inner;
     Runner runner(*whole, weights);
     for (Index i = begin * step; i < end * step; i += step) {
       runner.run(work.in + i * work.in_step, work.out + i * work.out_step);

@@ -280,7 +280,6 @@ Part Symbol::bound_all() const {
   const Index size = shard(), shards = (frequencies() + size - 1) / size;
   std::vector<Part> parts(static_cast<std::size_t>(shards));
   {
-    const SerialBlas serial;
     parallel_for(shards, 1, [&](Index begin, Index end) {
       for (Index i = begin; i < end; ++i) {
         parts[i] = bound(i * size, std::min((i + 1) * size, frequencies()));
@@ -346,7 +345,6 @@ double Symbol::sharp_quotient(Index at, Part& part) const {
 
 double Symbol::sharpen(Part& part) const {
   if (part.frequency < 0) return 0;
-  const SerialBlas serial;
   const auto start = std::find(frequencies_.begin(), frequencies_.end(), part.frequency);
   double lower = sharp_quotient(start - frequencies_.begin(), part);
   double slack = std::max(1e-13, 4 * kUnitRoundoff * static_cast<double>(order()));
@@ -390,7 +388,6 @@ bool Symbol::block_at_most(const double* block, double claim, bool sharp) const 
 double Symbol::spread_if_at_most(double claim, bool sharp) const {
   const Index size = shard(), shards = (frequencies() + size - 1) / size;
   std::vector<double> spreads(static_cast<std::size_t>(shards), kInf);
-  const SerialBlas serial;
   parallel_for(shards, 1, [&](Index begin, Index end) {
     for (Index i = begin; i < end; ++i) {
       std::vector<double> all;

@@ -51,8 +51,7 @@ using VisitEntry = std::function<void(Index, Index, double, double)>;
 [[nodiscard]] RowMatrix transposed(const RowMatrix& a);
 
 // y += A x for x with `width` numbers per row; y += A'x for a dense A. Plain arithmetic. Both share
-// the work between threads themselves: wrap many calls in a SerialBlas, since threads of two kinds
-// wait for one another's processors.
+// the work between threads.
 void add_product(const RowMatrix& a, const double* x, Index width, double* y);
 void add_transposed_product(const RowMatrix& a, const double* x, Index width, double* y);
 

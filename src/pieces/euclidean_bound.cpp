@@ -5,6 +5,7 @@
 #include <cmath>
 #include <span>
 
+#include "base/checkpoint.h"
 #include "base/rounding.h"
 #include "linalg/blas.h"
 #include "linalg/definite.h"
@@ -124,6 +125,7 @@ bool EuclideanBound::invert_slack(std::vector<double> multipliers) {
   }
   const int size = static_cast<int>(q);
   int info = 0;
+  charge(kBlasOperation * static_cast<double>(q) * static_cast<double>(q * q));
   dpotrf_("U", &size, factor_.data(), &size, &info, 1);
   if (info != 0) return false;
   const double c = mul_up(static_cast<double>(q + 1), gamma_of(2 * q + 16));
@@ -244,6 +246,8 @@ std::vector<std::vector<double>> EuclideanBound::before_units(const Slopes& slop
 
 double EuclideanBound::up(const Slopes& slopes, const Multipliers& multipliers) {
   cov_ = start_;
+  for (const DenseLayer& layer : net_.layers)  // besides products: factors and sums
+    charge(3 * static_cast<double>(layer.out) * static_cast<double>(layer.out));
   for (std::size_t k = 0; k + 1 < net_.layers.size(); ++k) {
     if (!through_units(slopes[k], multipliers[k])) return kInf;
     const DenseLayer& next = net_.layers[k + 1];

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/checkpoint.h"
 #include "base/rounding.h"
 #include "linalg/blas.h"
 #include "pieces/small.h"
@@ -300,6 +301,12 @@ std::vector<Interval> RowBound::behind_first_units(const Slopes& slopes, Index r
 }
 
 double RowBound::up(const Slopes& slopes, Index row, std::vector<float>& signs) {
+  double cost = 0, behind = 0;
+  for (std::size_t k = net_.layers.size(); k-- > 0;) {
+    cost += 2 * static_cast<double>(net_.layers[k].in) * behind;
+    behind += static_cast<double>(net_.layers[k].out) * static_cast<double>(net_.layers[k].in);
+  }
+  charge(cost);
   set_all_lines(slopes, row);
   const Index n = net_.inputs();
   std::vector<Interval> gradient(at(n));

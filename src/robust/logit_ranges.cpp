@@ -126,10 +126,8 @@ std::vector<Interval> logit_ranges(const Graph& graph, const LayeredNet* net,
   const Index size = input_size(graph), count = std::ssize(points) / size;
   const Index classes = element_count(graph.value(graph.outputs()[0]).type.shape);
   std::vector<Interval> logits(at(count * classes));
-  const SerialBlas serial;
   if (net == nullptr) {
     parallel_for(count, 1, [&](Index first, Index last) {
-      const SerialOpenMp alone;
       for (Index s = first; s < last; ++s)
         run_intervals(graph, points.subspan(at(s * size), at(size)), &logits[at(s * classes)]);
     });

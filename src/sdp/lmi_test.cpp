@@ -35,7 +35,7 @@ LipsdpGuess solve(const SdpNetwork& network, double gap = 1e-4) {
     return true;
   };
   solve_lipsdp(
-      network, gap, [] { return false; }, prove);
+      network, gap, *RunClock::by_wall(HUGE_VAL), [] { return false; }, prove);
   return best;
 }
 

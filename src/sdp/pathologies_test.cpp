@@ -48,7 +48,7 @@ class Pathologies : public testing::Test {
     if (!net) return NAN;
     double best = HUGE_VAL, gap = HUGE_VAL;
     solve_lipsdp(
-        *net, 3e-4, [] { return false; },
+        *net, 3e-4, *RunClock::by_wall(HUGE_VAL), [] { return false; },
         [&](const LipsdpGuess& guess) {
           if (!proves(*net, guess.multipliers, guess.rho)) return false;
           if (guess.rho < best) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/checkpoint.h"
 #include "linalg/blas.h"
 #include "linalg/lapack.h"
 #include "pieces/small.h"
@@ -154,6 +155,9 @@ void MultiplierSearch::backward() {
 }
 
 double MultiplierSearch::step() {
+  double entries = 0;
+  for (const Map& map : maps_) entries += static_cast<double>(map.rows * map.cols);
+  charge(static_cast<double>(kRank) * entries);
   const double before = value_;
   ++since_restart_;
   const double momentum = since_restart_ < 3 ? 0 : (since_restart_ - 2.0) / (since_restart_ + 1.0);

@@ -227,7 +227,6 @@ Tally check_all(std::uint64_t first, std::uint64_t networks) {
   constexpr Index kAtOnce = 200;
   Tally total;
   std::mutex mutex;
-  const SerialBlas serial;
   parallel_for(static_cast<Index>(networks), kAtOnce, [&](Index begin, Index end) {
     Tally part;
     for (Index i = begin; i < end; ++i) part.add(check(first + static_cast<std::uint64_t>(i)));

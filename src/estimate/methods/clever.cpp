@@ -24,16 +24,13 @@
 namespace lipscope {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr std::size_t kBatches = 100, kFewestBatches = 30;
 constexpr Index kBatchPoints = 256;
 constexpr double kSignificance = 0.05;
 constexpr double kSame = 1e-6;  // relative; maxima that are one number up to rounding
 
-Clock::time_point end_of_clever(const MethodRun& run) {
-  const Clock::duration left = run.deadline - Clock::now();
-  return Clock::now() + std::min<Clock::duration>(left / 10, std::chrono::seconds(2));
+double end_of_clever(const MethodRun& run) {
+  return run.now() + std::min(run.seconds_left() / 10, 2.0);
 }
 
 struct Batches {
@@ -44,8 +41,8 @@ struct Batches {
 // Draws join into at most kBatches batches of the same size.
 Batches draw_batches(const MethodRun& run) {
   constexpr Index kChunk = 8;
-  const Clock::time_point end = end_of_clever(run);
-  const auto is_over = [&] { return run.should_stop() || Clock::now() >= end; };
+  const double end = end_of_clever(run);
+  const auto is_over = [&] { return run.should_stop() || run.passed(end); };
   NormSampler sampler(run.query, run.context.seed);
   sampler.warm_up(is_over);
   const auto wanted = kBatches * static_cast<std::size_t>(kBatchPoints / sampler.points());

@@ -28,8 +28,7 @@ constexpr double kShareOfTime = 0.025;
 std::string why_too_large(const MethodRun& run, const BlockCost& cost) {
   if (cost.doubles > kMostBlockDoubles) return "layers too large to factor";
   const double seconds = cost.operations / kOperations;
-  const double left =
-      std::chrono::duration<double>(run.deadline - std::chrono::steady_clock::now()).count();
+  const double left = run.seconds_left();
   if (seconds <= kShareOfTime * left) return {};
   return fmt::format("no quick answer: about {:.1f} s of the {:.0f} s left; see --time", seconds,
                      left);

@@ -46,7 +46,8 @@ std::vector<Method> method_expansion() {
                     .theory = "attention-18",
                     .guarantee = Guarantee::kProved},
            .unsupported = expansion_query_unsupported,
-           .run = run_expansion}};
+           .run = run_expansion,
+           .all_or_nothing = true}};
 }
 
 }  // namespace lipscope

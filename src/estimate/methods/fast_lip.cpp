@@ -32,7 +32,8 @@ std::vector<Method> method_fast_lip() {
                     .theory = "local-8",
                     .guarantee = Guarantee::kProved},
            .unsupported = fast_lip_unsupported,
-           .run = run_fast_lip}};
+           .run = run_fast_lip,
+           .all_or_nothing = true}};
 }
 
 }  // namespace lipscope

@@ -28,7 +28,8 @@ std::vector<Method> method_gram_l2() {
                     .theory = "local-10",
                     .guarantee = Guarantee::kProved},
            .unsupported = gram_l2_unsupported,
-           .run = run_gram_l2}};
+           .run = run_gram_l2,
+           .all_or_nothing = true}};
 }
 
 }  // namespace lipscope

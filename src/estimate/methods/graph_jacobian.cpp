@@ -41,7 +41,8 @@ std::vector<Method> method_graph_jacobian() {
                     .theory = "local-14",
                     .guarantee = Guarantee::kProved},
            .unsupported = graph_jacobian_query_unsupported,
-           .run = run_graph_jacobian}};
+           .run = run_graph_jacobian,
+           .all_or_nothing = true}};
 }
 
 }  // namespace lipscope

@@ -24,8 +24,6 @@
 namespace lipscope {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr Index kBatch = 64;          // segments
 constexpr double kStepSeconds = 0.2;  // of a batch
 constexpr std::size_t kElite = 12;    // segments that breed
@@ -98,7 +96,7 @@ class Ascent {
   auto part(V& all, std::size_t k) const {
     return std::span(all).subspan(k * size_, size_);
   }
-  double elapsed() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+  double elapsed() const { return run_.now() - start_; }
   bool is_over() const { return run_.should_stop() || elapsed() > 2 * progressed_ + kPatience; }
 
   // Starts from scratch, then rounds of moves from the best so far: long and short climbs, and
@@ -149,7 +147,7 @@ class Ascent {
     std::vector<double> a(members.size() * size_), b(a.size());
     for (int step = 0; step < steps; ++step) {
       if (step > 0 && run_.should_stop()) return;
-      const auto start = Clock::now();
+      const double start = run_.now();
       for (std::size_t k = 0; k < members.size(); ++k) {
         const Segment& m = members[k];
         const double t = m.reach / std::max(1e-300, vector_norm(m.d, kEuclidean));
@@ -173,7 +171,7 @@ class Ascent {
         m.reach *= decay;
         if (k % 4 == 0 && 2 * step < steps) moves_.tilt(m, 1);
       }
-      const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+      const double seconds = run_.now() - start;
       pair_seconds_ = std::min(pair_seconds_, seconds / static_cast<double>(members.size()));
     }
   }
@@ -261,7 +259,7 @@ class Ascent {
   std::size_t size_;
   DomainProjection projection_;
   SegmentMoves moves_;
-  Clock::time_point start_ = Clock::now();
+  double start_ = run_.now();
   std::vector<Segment> elite_, fame_;
   Segment champion_;
   int round_ = 0;

@@ -34,7 +34,8 @@ std::vector<Method> method_linear_jacobian() {
                     .theory = "local-9",
                     .guarantee = Guarantee::kProved},
            .unsupported = linear_jacobian_unsupported,
-           .run = run_linear_jacobian}};
+           .run = run_linear_jacobian,
+           .all_or_nothing = true}};
 }
 
 }  // namespace lipscope

@@ -66,9 +66,7 @@ class SegmentRun {
   }
 
  private:
-  double seconds_left() const {
-    return std::chrono::duration<double>(run_.deadline - std::chrono::steady_clock::now()).count();
-  }
+  double seconds_left() const { return run_.seconds_left(); }
   bool is_whole(const SdpSegment& segment) const {
     return graph_.inputs().size() == 1 && segment.from == graph_.inputs()[0] &&
            segment.to == graph_.outputs()[0];
@@ -83,9 +81,7 @@ class SegmentRun {
     const SdpNetwork& network = segments[s].network;
     const double operations = proof_cost(network).operations;
     double seconds = operations / 3e10, best = HUGE_VAL;
-    const auto too_late = [&] {
-      return run_.context.stop.stop_requested() || seconds_left() < -0.02 * given_;
-    };
+    const auto too_late = [&] { return run_.interrupted() || seconds_left() < -0.02 * given_; };
     const auto stop = [&] { return run_.should_stop() || seconds > seconds_left() - reserved; };
     const auto prove = [&](const LipsdpGuess& guess) {
       if (!(guess.rho < best)) return true;
@@ -98,7 +94,7 @@ class SegmentRun {
       report(segments, guess.dual > 0 ? std::sqrt(best / guess.dual) - 1 : 0);
       return true;
     };
-    solve_lipsdp(network, gap_for(operations), stop, prove);
+    solve_lipsdp(network, gap_for(operations), *run_.context.clock, stop, prove);
   }
 
   void report(const std::vector<SdpSegment>& segments, double gap) {

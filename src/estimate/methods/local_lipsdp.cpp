@@ -90,13 +90,12 @@ void run_local_lipsdp(const MethodRun& run) {
   if (local == nullptr) return run.decline(reason);
   const LayeredNet* net = &local->net;
   const Parts parts = *parts_of(run.query.norms, net->inputs(), net->outputs());
-  const std::chrono::duration<double> left = run.deadline - std::chrono::steady_clock::now();
+  const double left = run.seconds_left();
   const double seconds = root_seconds(*net, parts, true);
-  if (seconds > share_of_time * left.count()) {
+  if (seconds > share_of_time * left) {
     return run.decline(
-        fmt::format("about {:.1f} s of the {:.0f} s left; see --time", seconds, left.count()));
+        fmt::format("about {:.1f} s of the {:.0f} s left; see --time", seconds, left));
   }
-  const SerialBlas serial;
   BoundedRegion region(*net, run.query.domain);
   if (!region.usable()) return run.decline("values that are not bounded on the domain");
   const PartNet part_net(*net, parts);

@@ -33,7 +33,8 @@ std::vector<Method> method_loop_transform() {
                     .theory = "global-6",
                     .guarantee = Guarantee::kProved},
            .unsupported = loop_transform_unsupported,
-           .run = run_loop_transform}};
+           .run = run_loop_transform,
+           .all_or_nothing = true}};
 }
 
 }  // namespace lipscope

@@ -46,9 +46,7 @@ void run_milp(const MethodRun& run) {
   const Slopes slopes = region.confirm({}, {}).slopes;
   PointProver prover(run, *net, parts, region, "milp");
   // Only this method's own time limit counts: a bracket that is tight already is no reason to stop.
-  const auto stop = [&] {
-    return run.context.stop.stop_requested() || std::chrono::steady_clock::now() >= run.deadline;
-  };
+  const auto stop = [&] { return run.passed(run.deadline); };
   double best = 0, bound = 0;
   bool finished = true;
   for (const GradientTask& task :
@@ -59,9 +57,8 @@ void run_milp(const MethodRun& run) {
       bound = std::max(bound, task.limit);
       break;
     }
-    const std::chrono::duration<double> left = run.deadline - std::chrono::steady_clock::now();
     const GradientProgram largest = gradient_program(*net, region, slopes, task);
-    const IntegerSolution found = solve(largest.program, best, left.count(), stop);
+    const IntegerSolution found = solve(largest.program, best, run.seconds_left(), stop);
     finished = finished && found.finished;
     bound = std::max(bound, std::min(found.bound, task.limit));
     if (!(found.objective > best)) continue;

@@ -21,8 +21,6 @@
 namespace lipscope {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 std::string pattern_ascent_unsupported(const Query& query) {
   const Index outputs = element_count(query.graph->value(query.graph->outputs()[0]).type.shape);
   const bool euclidean = query.norms.in == Norm(2) && query.norms.out == Norm(2);
@@ -36,7 +34,8 @@ class PatternAscent {
   PatternAscent(const MethodRun& run, const GatedNet& net)
       : run_(run),
         projection_(*run.query.graph, run.query.domain),
-        end_(Clock::now() + time_for(run, net)) {
+        start_(run.now()),
+        end_(start_ + time_for(run, net)) {
     const auto project = [this](std::span<double> x) { projection_.apply(x); };
     for (std::uint64_t i = 0; i < kWorkers; ++i)
       workers_.emplace_back(net, run.query.norms, project, run.context.seed + i);
@@ -44,9 +43,8 @@ class PatternAscent {
   }
 
   void search() {
-    const SerialBlas serial;
-    for (double slice = 0.05; !run_.should_stop() && Clock::now() < end_; slice = 0.4) {
-      work(std::min(end_, Clock::now() + seconds(slice)));
+    for (double slice = 0.05; !run_.should_stop() && !run_.passed(end_); slice = 0.4) {
+      work(std::min(end_, run_.now() + slice));
       prove();
     }
     prove();
@@ -54,25 +52,17 @@ class PatternAscent {
 
  private:
   static constexpr std::uint64_t kWorkers = 2;
-  static Clock::duration seconds(double s) {
-    return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(s));
-  }
   // Small networks have few pieces.
-  static Clock::duration time_for(const MethodRun& run, const GatedNet& net) {
-    const Clock::duration enough = seconds(0.3 + 0.1 * static_cast<double>(net.units()));
-    const auto left =
-        std::chrono::duration_cast<Clock::duration>(0.7 * (run.deadline - Clock::now()));
-    return std::min(enough, left);
+  static double time_for(const MethodRun& run, const GatedNet& net) {
+    const double enough = 0.3 + 0.1 * static_cast<double>(net.units());
+    return std::min(enough, 0.7 * run.seconds_left());
   }
-  double share() const {
-    return std::chrono::duration<double>(Clock::now() - start_) /
-           std::chrono::duration<double>(end_ - start_);
-  }
+  double share() const { return (run_.now() - start_) / (end_ - start_); }
 
-  void work(Clock::time_point until) {
+  void work(double until) {
     parallel_for(kWorkers, 1, [&](std::int64_t from, std::int64_t to) {
       for (auto i = static_cast<std::size_t>(from); i < static_cast<std::size_t>(to); ++i) {
-        while (Clock::now() < until && !run_.context.stop.stop_requested()) {
+        while (!run_.passed(until)) {
           const double gone = share();
           if (gone < starting_ || !workers_[i].has_starts()) {
             workers_[i].climb();
@@ -91,7 +81,7 @@ class PatternAscent {
       tried_ = point.value;
       const double reach = 1e-3 * std::max(1.0, vector_norm(point.x, Norm(2)));
       ProvedPair pair = prove_along(run_.query, projection_, {point.x, point.d, reach}, 10, proved_,
-                                    0, [this] { return run_.context.stop.stop_requested(); });
+                                    0, [this] { return run_.interrupted(); });
       if (pair.value > proved_) {
         proved_ = pair.value;
         run_.report({pair.value, Guarantee::kProved, "pattern-ascent"},
@@ -106,7 +96,7 @@ class PatternAscent {
 
   const MethodRun& run_;
   DomainProjection projection_;
-  Clock::time_point start_ = Clock::now(), end_;
+  double start_, end_;
   std::vector<PatternSearch> workers_;
   double starting_ = 0.3, proved_ = 0, tried_ = 0;
 };

@@ -31,7 +31,8 @@ std::vector<Method> method_recur_jac() {
                     .theory = "local-9",
                     .guarantee = Guarantee::kProved},
            .unsupported = recur_jac_unsupported,
-           .run = run_recur_jac}};
+           .run = run_recur_jac,
+           .all_or_nothing = true}};
 }
 
 }  // namespace lipscope

@@ -20,11 +20,8 @@
 namespace lipscope {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-Clock::time_point end_of_sampling(const MethodRun& run) {
-  const Clock::duration left = run.deadline - Clock::now();
-  return Clock::now() + std::min<Clock::duration>(left / 20, std::chrono::seconds(1));
+double end_of_sampling(const MethodRun& run) {
+  return run.now() + std::min(run.seconds_left() / 20, 1.0);
 }
 
 // The steepest difference quotient of two points next to the maximum, both in the domain.
@@ -59,8 +56,8 @@ void run_sampling(const MethodRun& run) {
   constexpr Index kChunk = 8, kPoints = 8192;
   constexpr std::size_t kTop = 4;
   constexpr double kSame = 1e-4;
-  const Clock::time_point end = end_of_sampling(run);
-  const auto is_over = [&] { return run.should_stop() || Clock::now() >= end; };
+  const double end = end_of_sampling(run);
+  const auto is_over = [&] { return run.should_stop() || run.passed(end); };
   const NormSampler sampler(run.query, run.context.seed);
   std::vector<SampledMaximum> top;
   Index points = 0;

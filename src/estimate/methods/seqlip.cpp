@@ -31,7 +31,8 @@ std::vector<Method> method_seqlip() {
                     .theory = "global-7",
                     .guarantee = Guarantee::kProved},
            .unsupported = why_not_euclidean,
-           .run = run_seqlip}};
+           .run = run_seqlip,
+           .all_or_nothing = true}};
 }
 
 }  // namespace lipscope
