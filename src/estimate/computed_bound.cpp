@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "estimate/sdp_query.h"
 #include "sdp/network_bounds.h"
 
 namespace lipscope {
@@ -16,7 +15,7 @@ void report_network_bound(const MethodRun& run, std::string_view name, double sh
   const NetworkBound* bound = find_network_bound(name);
   LIPSCOPE_CHECK(bound != nullptr);
   std::string reason;
-  const auto network = sdp_network_of(run.query, reason);
+  const SdpNetwork* network = run.unit_network(reason);
   if (!network) return run.decline(reason);
   const NormPair& norms = run.query.norms;
   if (reason = bound->unsupported(*network, norms); !reason.empty()) return run.decline(reason);

@@ -11,6 +11,7 @@
 namespace lipscope {
 
 struct LocalNet;
+struct SdpNetwork;
 
 // What a method may look at while it runs. Immutable but for `report`, which may be called at any
 // time from the thread that runs the method.
@@ -32,6 +33,10 @@ struct MethodRun {
   bool named = false;
   // Whether another method has found a bound for this query.
   std::function<bool(std::string_view)> has_answered;
+
+  // The query as a network of units on boxes of its domain, read once for all methods; null, and
+  // the reason set, when it is none.
+  std::function<const SdpNetwork*(std::string&)> unit_network;
 
   // The chain of layers of the query on its bounded domain, made once for all methods; null, and
   // the reason set, when there is none.
@@ -63,9 +68,10 @@ struct Method {
   // A first answer, to be had long before run() ends; may be null.
   void (*run_first)(const MethodRun& run) = nullptr;
   bool only_by_name = false;  // not part of an answer unless the user asks for it
-  // Says nothing before it ends, so it gets a share of the time; if that was not enough, what the
-  // others leave.
+  // Says nothing before it ends.
   bool all_or_nothing = false;
+  // Of the time that is left, for a first go; if that was not enough, what the others leave.
+  double share = 1;
 };
 
 // In the order they run, cheapest first.

@@ -12,6 +12,7 @@
 #include "estimate/method.h"
 #include "estimate/piece_run.h"
 #include "estimate/quotient.h"
+#include "estimate/sdp_query.h"
 #include "lipscope/error.h"
 #include "passes/split_softmax.h"
 #include "pieces/local_net.h"
@@ -103,13 +104,14 @@ class Plan {
     std::vector<const Method*> hungry;
     for (const Method& method : methods()) {
       if (!start(method)) continue;
-      const double end =
-          method.all_or_nothing && !is_named(method) ? share_of(kAllOrNothing) : deadline_;
-      if (run_one(method, method.run, end, end) == Ending::kCut && end < deadline_)
-        hungry.push_back(&method);
+      const double end = is_named(method) ? deadline_ : share_of(method.share);
+      const bool cut = run_one(method, method.run, end, end) == Ending::kCut;
+      if ((cut || clock_.now() >= end) && end < deadline_) hungry.push_back(&method);
     }
+    // Again from the start, so only with more time than before.
     for (const Method* method : hungry) {
-      if (start(*method)) run_one(*method, method->run, deadline_, deadline_);
+      if (clock_.now() + report_of(*method).seconds < deadline_ && start(*method))
+        run_one(*method, method->run, deadline_, deadline_);
     }
     answer_.outcome = outcome();
     answer_.seconds = watch.seconds();
@@ -118,9 +120,6 @@ class Plan {
 
  private:
   enum class Ending { kEnded, kCut };
-  // Of the time that is left.
-  static constexpr double kAllOrNothing = 0.4;
-
   double share_of(double share) const {
     const double now = clock_.now();
     return now + share * std::max(0.0, deadline_ - now);
@@ -233,6 +232,7 @@ class Plan {
                 return other.method == name && other.bound;
               });
             },
+        .unit_network = [&](std::string& reason) { return unit_network(reason); },
         .local_net = [&](std::string& reason) { return local_net(reason); },
         .target_reached =
             [&] {
@@ -256,10 +256,22 @@ class Plan {
     return ending;
   }
 
+  const SdpNetwork* unit_network(std::string& reason) {
+    if (!unit_network_ && no_unit_network_.empty())
+      unit_network_ = sdp_network_of(query_, no_unit_network_);
+    reason = no_unit_network_;
+    return unit_network_ ? &*unit_network_ : nullptr;
+  }
+
   const LocalNet* local_net(std::string& reason) {
     if (!local_net_ && no_local_net_.empty()) {
       const auto stop = [&] { return clock_.passed(deadline_); };
       split_ = split_softmax(*query_.graph);
+      // What is no network of units on the domain is none on the larger boxes of a chain.
+      if (!split_ && unit_network(reason) == nullptr) {
+        no_local_net_ = reason;
+        return nullptr;
+      }
       local_net_ = find_local_net(split_ ? *split_ : *query_.graph, query_.domain,
                                   kMostPieceWeights, no_local_net_, stop);
     }
@@ -295,6 +307,8 @@ class Plan {
   Answer answer_;
   GapHistory gaps_;
   std::optional<Graph> split_;  // of a network that ends in a softmax
+  std::optional<SdpNetwork> unit_network_;
+  std::string no_unit_network_;  // why
   std::optional<LocalNet> local_net_;
   std::string no_local_net_;  // why
 };

@@ -12,6 +12,14 @@ std::string why_not_euclidean(const Query& query) {
   return fits ? "" : "it is about l2";
 }
 
+bool is_small(const Graph& graph) {
+  constexpr Index kMost = 2'000'000;
+  Index weights = 0;
+  for (const Value& value : graph.values())
+    weights += value.constant ? element_count(value.type.shape) : 0;
+  return weights <= kMost;
+}
+
 std::optional<SdpNetwork> sdp_network_of(const Query& query, std::string& reason) {
   ValueBoxes boxes(*query.graph, input_boxes(*query.graph, query.domain));
   return as_sdp_network(

@@ -49,25 +49,16 @@ void answer(const MethodRun& run, const SdpNetwork& network) {
   run.decline(stop() ? "stopped" : "the factorisation failed");
 }
 
-// Reading more weights than this would keep a first bracket waiting.
-bool is_small(const Graph& graph) {
-  constexpr Index kMost = 2'000'000;
-  Index weights = 0;
-  for (const Value& value : graph.values())
-    weights += value.constant ? element_count(value.type.shape) : 0;
-  return weights <= kMost;
-}
-
 void run_eclipse_fast_first(const MethodRun& run) {
   std::string reason;
   if (!is_small(*run.query.graph)) return;
-  const auto network = sdp_network_of(run.query, reason);
+  const SdpNetwork* network = run.unit_network(reason);
   if (network && proof_cost(*network).operations <= kFirst) answer(run, *network);
 }
 
 void run_eclipse_fast(const MethodRun& run) {
   std::string reason;
-  const auto network = sdp_network_of(run.query, reason);
+  const SdpNetwork* network = run.unit_network(reason);
   if (!network) return run.decline(reason);
   const BlockCost cost = proof_cost(*network);
   if (cost.operations <= kFirst && is_small(*run.query.graph))

@@ -47,7 +47,8 @@ std::vector<Method> method_expansion() {
                     .guarantee = Guarantee::kProved},
            .unsupported = expansion_query_unsupported,
            .run = run_expansion,
-           .all_or_nothing = true}};
+           .all_or_nothing = true,
+           .share = 0.5}};
 }
 
 }  // namespace lipscope

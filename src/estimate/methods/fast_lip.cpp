@@ -33,7 +33,8 @@ std::vector<Method> method_fast_lip() {
                     .guarantee = Guarantee::kProved},
            .unsupported = fast_lip_unsupported,
            .run = run_fast_lip,
-           .all_or_nothing = true}};
+           .all_or_nothing = true,
+           .share = 0.2}};
 }
 
 }  // namespace lipscope

@@ -29,7 +29,8 @@ std::vector<Method> method_gram_l2() {
                     .guarantee = Guarantee::kProved},
            .unsupported = gram_l2_unsupported,
            .run = run_gram_l2,
-           .all_or_nothing = true}};
+           .all_or_nothing = true,
+           .share = 0.2}};
 }
 
 }  // namespace lipscope

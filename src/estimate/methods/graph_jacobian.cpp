@@ -42,7 +42,8 @@ std::vector<Method> method_graph_jacobian() {
                     .guarantee = Guarantee::kProved},
            .unsupported = graph_jacobian_query_unsupported,
            .run = run_graph_jacobian,
-           .all_or_nothing = true}};
+           .all_or_nothing = true,
+           .share = 0.5}};
 }
 
 }  // namespace lipscope

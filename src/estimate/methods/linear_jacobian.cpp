@@ -35,7 +35,8 @@ std::vector<Method> method_linear_jacobian() {
                     .guarantee = Guarantee::kProved},
            .unsupported = linear_jacobian_unsupported,
            .run = run_linear_jacobian,
-           .all_or_nothing = true}};
+           .all_or_nothing = true,
+           .share = 0.2}};
 }
 
 }  // namespace lipscope

@@ -140,7 +140,8 @@ std::vector<Method> method_lipsdp() {
                     .theory = "global-1",
                     .guarantee = Guarantee::kProved},
            .unsupported = lipsdp_unsupported,
-           .run = run_lipsdp}};
+           .run = run_lipsdp,
+           .share = 0.5}};
 }
 
 }  // namespace lipscope

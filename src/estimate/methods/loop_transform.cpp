@@ -34,7 +34,8 @@ std::vector<Method> method_loop_transform() {
                     .guarantee = Guarantee::kProved},
            .unsupported = loop_transform_unsupported,
            .run = run_loop_transform,
-           .all_or_nothing = true}};
+           .all_or_nothing = true,
+           .share = 0.2}};
 }
 
 }  // namespace lipscope

@@ -17,6 +17,7 @@
 #include "estimate/method.h"
 #include "estimate/pattern_search.h"
 #include "estimate/quotient.h"
+#include "estimate/sdp_query.h"
 
 namespace lipscope {
 namespace {
@@ -31,11 +32,12 @@ std::string pattern_ascent_unsupported(const Query& query) {
 
 class PatternAscent {
  public:
-  PatternAscent(const MethodRun& run, const GatedNet& net)
+  // Takes at most so much of the time that is left.
+  PatternAscent(const MethodRun& run, const GatedNet& net, double most)
       : run_(run),
         projection_(*run.query.graph, run.query.domain),
         start_(run.now()),
-        end_(start_ + time_for(run, net)) {
+        end_(start_ + time_for(run, net, most)) {
     const auto project = [this](std::span<double> x) { projection_.apply(x); };
     for (std::uint64_t i = 0; i < kWorkers; ++i)
       workers_.emplace_back(net, run.query.norms, project, run.context.seed + i);
@@ -53,9 +55,9 @@ class PatternAscent {
  private:
   static constexpr std::uint64_t kWorkers = 2;
   // Small networks have few pieces.
-  static double time_for(const MethodRun& run, const GatedNet& net) {
+  static double time_for(const MethodRun& run, const GatedNet& net, double most) {
     const double enough = 0.3 + 0.1 * static_cast<double>(net.units());
-    return std::min(enough, 0.7 * run.seconds_left());
+    return std::min(enough, most * run.seconds_left());
   }
   double share() const { return (run_.now() - start_) / (end_ - start_); }
 
@@ -101,11 +103,17 @@ class PatternAscent {
   double starting_ = 0.3, proved_ = 0, tried_ = 0;
 };
 
-void run_pattern_ascent(const MethodRun& run) {
+void search_patterns(const MethodRun& run, double most) {
   std::string reason;
+  if (run.unit_network(reason) == nullptr) return run.decline(reason);
   const auto net = GatedNet::read(*run.query.graph, run.query.domain, reason);
   if (!net) return run.decline(reason);
-  PatternAscent(run, *net).search();
+  PatternAscent(run, *net, most).search();
+}
+
+void run_pattern_ascent(const MethodRun& run) { search_patterns(run, 0.7); }
+void run_pattern_ascent_first(const MethodRun& run) {
+  if (is_small(*run.query.graph)) search_patterns(run, 0.05);
 }
 
 }  // namespace
@@ -117,7 +125,8 @@ std::vector<Method> method_pattern_ascent() {
                     .theory = "composition-8",
                     .guarantee = Guarantee::kProved},
            .unsupported = pattern_ascent_unsupported,
-           .run = run_pattern_ascent}};
+           .run = run_pattern_ascent,
+           .run_first = run_pattern_ascent_first}};
 }
 
 }  // namespace lipscope

@@ -32,7 +32,8 @@ std::vector<Method> method_recur_jac() {
                     .guarantee = Guarantee::kProved},
            .unsupported = recur_jac_unsupported,
            .run = run_recur_jac,
-           .all_or_nothing = true}};
+           .all_or_nothing = true,
+           .share = 0.2}};
 }
 
 }  // namespace lipscope

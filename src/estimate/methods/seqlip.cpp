@@ -32,7 +32,8 @@ std::vector<Method> method_seqlip() {
                     .guarantee = Guarantee::kProved},
            .unsupported = why_not_euclidean,
            .run = run_seqlip,
-           .all_or_nothing = true}};
+           .all_or_nothing = true,
+           .share = 0.2}};
 }
 
 }  // namespace lipscope
