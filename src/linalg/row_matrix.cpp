@@ -249,8 +249,8 @@ void add_product(const RowMatrix& a, const double* x, Index width, double* y) {
   parallel_for(a.rows, std::max<Index>(64, kOperations / 8 / (entries * width)),
                [&](Index from, Index to) {
                  for (Index i = from; i < to; ++i) {
-                   charge(0.5 * static_cast<double>((a.row_end(i) - a.row_begin(i))) *
-                          static_cast<double>(width));
+                   charge(static_cast<double>(a.row_end(i) - a.row_begin(i)) *
+                          (2 + 0.5 * static_cast<double>(width)));
                    const std::size_t first = a.row_begin(i);
                    add_weighted_rows(a.weights.data() + first, a.columns.data() + first,
                                      a.row_end(i) - first, x, width, y + i * width);

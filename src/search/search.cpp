@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/checkpoint.h"
 #include "base/parallel.h"
 #include "base/rounding.h"
 
@@ -58,6 +59,10 @@ void PieceSearch::look_at(const std::vector<double>& point, double norm) {
 }
 
 PieceSearch::Bounded PieceSearch::bounded(Worker& worker, Open open) const {
+  constexpr double kPerUnit = 500;  // of the small linear programs and what is kept of a part
+  double units = 0;
+  for (const DenseLayer& layer : net_.layers) units += static_cast<double>(layer.out);
+  charge(kPerUnit * units);
   Bounded part;
   SearchRegion::Finding view = worker.region->look(open.path, open.point);
   part.empty = view.empty;
