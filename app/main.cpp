@@ -20,6 +20,7 @@
 #include "memory_guard.h"
 #include "number_flags.h"
 #include "output_file.h"
+#include "restart.h"
 #include "terminal.h"
 
 namespace lipscope::app {
@@ -235,4 +236,7 @@ int main(int argc, char** argv) {
 }  // namespace
 }  // namespace lipscope::app
 
-int main(int argc, char** argv) { return lipscope::app::main(argc, argv); }
+int main(int argc, char** argv) {
+  lipscope::app::forget_restart();
+  return lipscope::app::main(argc, argv);
+}

@@ -346,7 +346,13 @@ const std::map<std::string_view, Form>& forms_by_schema() {
                                                                    {"lipschitz", forms.bound()},
                                                                    {"where", measure_form}}))},
       {"lipscope.version/1", object_of({{"schema", text_form}, {"version", text_form}},
-                                       {{"features", table_of_form(text_form)}})},
+                                       {{"features", table_of_form(text_form)},
+                                        {"processor", text_form},
+                                        {"threads", count_form},
+                                        {"blas", object_of({}, {{"version", text_form},
+                                                                {"config", text_form},
+                                                                {"kernel", text_form},
+                                                                {"recommended", text_form}})}})},
       {"lipscope.error/1",
        object_of({{"schema", text_form}, {"code", text_form}, {"message", text_form}}, {})}};
   return table;

@@ -98,6 +98,7 @@ RowMatrix collect_rows(Index rows, Index cols, const std::function<void(const Vi
     if (lo != 0 || hi != 0) ++count[static_cast<std::size_t>(row) + 1];
   });
   std::partial_sum(count.begin(), count.end(), count.begin());
+  checkpoint(20 * static_cast<double>(count.back()));
   if (better_dense(rows, cols, static_cast<double>(count.back()))) {
     Entries entries(m, static_cast<std::size_t>(rows * cols));
     list([&](Index row, Index col, double lo, double hi) {

@@ -37,9 +37,11 @@ class Cli : public testing::Test {
   }
   void TearDown() override { fs::remove_all(folder_); }
 
-  Outcome run(const std::string& arguments) const {
+  Outcome run(const std::string& arguments) const { return run_with("", arguments); }
+  // `before`: what the shell reads before the name of the program.
+  Outcome run_with(const std::string& before, const std::string& arguments) const {
     const fs::path out = folder_ / "stdout", err = folder_ / "stderr";
-    const std::string command = std::string(LIPSCOPE_PROGRAM) + " " + arguments + " >" +
+    const std::string command = before + " " + LIPSCOPE_PROGRAM + " " + arguments + " >" +
                                 out.string() + " 2>" + err.string();
     const int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, slurp(out), slurp(err)};

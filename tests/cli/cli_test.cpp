@@ -62,6 +62,44 @@ TEST_F(Cli, OutputFileIsCompleteOrAbsent) {
   EXPECT_EQ(run("inspect -o /nonexistent/folder/x.json " + kModels + "fashion_mlp.onnx").code, 3);
 }
 
+// The kernel of OpenBLAS: the processor's, unless the user says another.
+TEST_F(Cli, RunsTheKernelsOfTheProcessor) {
+  const auto version = [&](const std::string& before) {
+    return Json::parse(run_with(before, "version --json --threads 1").out);
+  };
+  const Json own = version("env -u OPENBLAS_CORETYPE");
+  EXPECT_FALSE(own["blas"]["kernel"].get<std::string>().empty());
+  EXPECT_EQ(own["blas"]["kernel"], own["blas"]["recommended"]);
+  EXPECT_EQ(own["threads"], 1);
+  EXPECT_TRUE(own["processor"].is_string());
+  const std::string config = own["blas"]["config"], number = own["blas"]["version"];
+  EXPECT_NE(config.find(number), std::string::npos);
+  if (config.find("DYNAMIC_ARCH") == std::string::npos)
+    GTEST_SKIP() << "this OpenBLAS has the kernels of one processor";
+  const Json chosen = version("env OPENBLAS_CORETYPE=Nehalem");
+  EXPECT_EQ(chosen["blas"]["kernel"], "Nehalem");
+  EXPECT_EQ(chosen["blas"]["recommended"], own["blas"]["recommended"]);
+  // Not for ever: where the variable does nothing, the program goes on with what it has.
+  EXPECT_EQ(run_with("env -u OPENBLAS_CORETYPE LIPSCOPE_RESTARTED=1", "version").code, 0);
+}
+
+// What the program was given is there after it started itself again.
+TEST_F(Cli, StartsAgainUnseen) {
+  const std::string env = "env -u OPENBLAS_CORETYPE ";
+  EXPECT_EQ(run_with(env, "bound nothing.onnx").code, 3);
+  EXPECT_EQ(run_with(env, "bound --no-such-flag").code, 2);
+  const Outcome rows = run_with("printf '1,2\\n' | " + env, "softmax /dev/stdin --json");
+  ASSERT_EQ(rows.code, 0) << rows.err;
+  EXPECT_EQ(rows.out, run_with("printf '1,2\\n' | env OPENBLAS_CORETYPE=Prescott ",
+                               "softmax /dev/stdin --json")
+                          .out);
+  // Started by the loader, the program is not the file that runs.
+  const std::string loader = "/lib64/ld-linux-x86-64.so.2";
+  if (fs::exists(loader)) {
+    EXPECT_EQ(run_with(env + loader, "version").code, 0);
+  }
+}
+
 TEST_F(Cli, ListsAndVersions) {
   EXPECT_NE(run("ops").out.find("Gemm"), std::string::npos);
   EXPECT_GE(Json::parse(run("ops --json").out)["ops"].size(), 100U);
