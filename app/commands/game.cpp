@@ -156,7 +156,7 @@ std::string game_text(const GameFindings& found) {
   text += fmt::format("  without entropy: exploitability <= {}, {} <= value <= {}\n",
                       format_up(proof.exploitability.upper, 4),
                       format_down(proof.nash_value.lower, 6), format_up(proof.nash_value.upper, 6));
-  if (found.outcome == Outcome::kTimeLimit) text += "  the time was up; --time gives it more\n";
+  if (found.outcome == Outcome::kTimeLimit) text += "  time limit reached; raise --time for more\n";
   if (found.outcome == Outcome::kInterrupted)
     text += "  interrupted; this is the best found so far\n";
   if (found.outcome == Outcome::kFinished && !found.equilibrium.converged)

@@ -63,6 +63,7 @@ class ResultForms {
                       {"series", list_of(object_of({{"radius", distance_form}}, ends))},
                       {"margins", list_of(object_of({{"margin", margin_}}, ends))},
                       {"no_bound", text_form},
+                      {"little_gain", text_form},
                       {"seconds", distance_form}});
   }
 

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "estimate/chain_for_test.h"
+#include "estimate/counted_for_test.h"
 #include "pieces/pieces_for_test.h"
 
 namespace lipscope {
@@ -61,7 +62,7 @@ TEST(AllMethods, HoldForEveryNetwork) {
     const Query query{&graph, parse_norms(kNorms[rng() % std::size(kNorms)]),
                       testing_support::random_domain(rng, graph)};
     const Budget budget{.time = std::chrono::duration<double>(0.03), .target_ratio = 1};
-    const Answer answer = find_bracket(query, budget, {});
+    const Answer answer = find_bracket(query, budget, counted());
     const double quotient = testing_support::largest_quotient(query, rng);
     const auto lower = answer.bracket.lower(Guarantee::kProved);
     const double reached = std::max(quotient, lower ? lower->value : 0);

@@ -99,7 +99,7 @@ inline double largest_quotient(const Query& query, Rng& rng) {
 inline double lipsdp_dual(const SdpNetwork& network) {
   double dual = 0;
   solve_lipsdp(
-      network, 1e-3, [] { return false; },
+      network, 1e-3, *RunClock::by_wall(HUGE_VAL), [] { return false; },
       [&](const LipsdpGuess& guess) {
         dual = std::max(dual, guess.dual);
         return proves(network, guess.multipliers, guess.rho);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "estimate/counted_for_test.h"
 #include "estimate/domain_sampler.h"
 #include "estimate/jacobian_norm.h"
 #include "lipscope/bound.h"
@@ -202,7 +203,7 @@ TEST(Clever, TakesASmallShareOfTheTime) {
   const Graph graph = squares(40);
   const Query query{&graph, parse_norms("2"), box(40, -1, 1)};
   const Budget budget{.time = std::chrono::seconds(2), .methods = {"sampling", "clever"}};
-  const Answer answer = find_bracket(query, budget, {});
+  const Answer answer = find_bracket(query, budget, counted());
   EXPECT_LT(row(answer, "sampling").seconds, 1);
   EXPECT_LT(row(answer, "clever").seconds, 1);
 }

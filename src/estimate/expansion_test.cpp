@@ -10,6 +10,7 @@
 #include "attention/find.h"
 #include "base/json.h"
 #include "estimate/chain_for_test.h"
+#include "estimate/counted_for_test.h"
 #include "lipscope/bound.h"
 #include "lipscope/certificate.h"
 #include "lipscope/select.h"
@@ -168,7 +169,7 @@ TEST(Expansion, RmsNormAndSilu) {
     expect_upper_bound(graph, seed);
     Rng rng(seed);
     const Query query{&graph, parse_norms("2"), ball_around(some_point(rng, graph), 1e-3)};
-    const Answer answer = find_bracket(query, {.methods = {"expansion", "point"}}, {});
+    const Answer answer = find_bracket(query, {.methods = {"expansion", "point"}}, counted());
     ASSERT_TRUE(answer.bracket.ratio());
     EXPECT_LE(*answer.bracket.ratio(), 1.5);
   }
@@ -183,7 +184,8 @@ TEST(Expansion, LowerBoundsOfBallsAreThoseOfTheCentreAtLeast) {
     Query query{&graph, parse_norms("2"), ball_around(centre, 0)};
     const auto lower = [&](std::vector<std::string> methods) {
       const Answer answer = find_bracket(
-          query, {.time = std::chrono::duration<double>(0.5), .methods = std::move(methods)}, {});
+          query, {.time = std::chrono::duration<double>(0.5), .methods = std::move(methods)},
+          counted());
       return answer.bracket.lower(Guarantee::kProved)->value;
     };
     const double at_centre = lower({"point"});
@@ -262,7 +264,7 @@ TEST(Expansion, CertificatesAreCheckedByComputingAnew) {
   const OnnxModel model = w.read();
   const Selected selected = select(model.graph(), {});
   const Query query{&selected.graph, parse_norms("2"), ball_around({0.1, 0.2, 0.3}, 0.05)};
-  const Answer answer = find_bracket(query, {.methods = {"expansion"}}, {});
+  const Answer answer = find_bracket(query, {.methods = {"expansion"}}, counted());
   const auto upper = answer.bracket.upper(Guarantee::kProved);
   ASSERT_TRUE(upper);
   EXPECT_EQ(upper->method, "expansion");
@@ -275,7 +277,7 @@ TEST(Expansion, CertificatesAreCheckedByComputingAnew) {
   EXPECT_TRUE(check_certificate(model, text).valid) << check_certificate(model, text).reason;
   // What has no witness is not claimed, what has one is.
   const Answer both =
-      find_bracket(query, {.methods = {"expansion", "point", "jacobian-ascent"}}, {});
+      find_bracket(query, {.methods = {"expansion", "point", "jacobian-ascent"}}, counted());
   ASSERT_TRUE(both.witness && both.witnessed);
   EXPECT_LE(both.witnessed->value, both.bracket.lower(Guarantee::kProved)->value);
   const std::string with_lower = write_certificate({.model_sha256 = model.sha256(),

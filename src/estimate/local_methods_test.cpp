@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "estimate/chain_for_test.h"
+#include "estimate/counted_for_test.h"
 #include "pieces/pieces_for_test.h"
 
 namespace lipscope {
@@ -23,7 +24,7 @@ const MethodReport& report_of(const Answer& answer, std::string_view name) {
 Answer local_answer(const Graph& graph, const std::string& norm, const Domain& domain,
                     std::vector<std::string> methods = {}) {
   const Budget budget{.time = std::chrono::duration<double>(20), .methods = std::move(methods)};
-  return find_bracket({&graph, parse_norms(norm), domain}, budget, {});
+  return find_bracket({&graph, parse_norms(norm), domain}, budget, counted());
 }
 
 TEST(LocalMethods, AreSkippedWhereABetterOneRuns) {
@@ -31,7 +32,7 @@ TEST(LocalMethods, AreSkippedWhereABetterOneRuns) {
   // Too large for the search to end, small enough for its first try.
   const Graph graph = testing_support::random_pieces(rng, 30, {40, 40, 40}, 10, {"Relu"});
   Answer answer = find_bracket({&graph, parse_norms("inf"), unit_box(graph)},
-                               {.time = std::chrono::duration<double>(1)}, {});
+                               {.time = std::chrono::duration<double>(1)}, counted());
   EXPECT_EQ(report_of(answer, "fast-lip").skipped,
             "linear-jacobian is never larger, and quick here");
   EXPECT_EQ(report_of(answer, "recur-jac").skipped,
@@ -40,7 +41,7 @@ TEST(LocalMethods, AreSkippedWhereABetterOneRuns) {
   EXPECT_TRUE(report_of(answer, "exact-local").bound);
   // Norms without a search.
   answer = find_bracket({&graph, parse_norms("3"), unit_box(graph)},
-                        {.time = std::chrono::duration<double>(1)}, {});
+                        {.time = std::chrono::duration<double>(1)}, counted());
   EXPECT_FALSE(report_of(answer, "exact-local").skipped.empty());
   EXPECT_TRUE(report_of(answer, "linear-jacobian").bound);
 }

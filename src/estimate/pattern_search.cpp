@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/checkpoint.h"
 #include "estimate/jacobian_norm.h"
 
 namespace lipscope {
@@ -30,6 +31,7 @@ bool PatternSearch::wide() const { return net_.inputs() * net_.outputs() > 3000;
 // Exact for one output; otherwise a few steps of the power iteration, from the direction the point
 // has.
 void PatternSearch::measure(Point& point) {
+  charge(50 * static_cast<double>(net_.inputs() + net_.units()));
   point.value = 0;
   if (!(length(point.x) < kFarthest)) return;
   const Layers gates = net_.gates(net_.values(point.x));

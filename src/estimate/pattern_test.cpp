@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "estimate/counted_for_test.h"
 #include "estimate/gated_net.h"
 #include "estimate/quotient.h"
 #include "lipscope/bound.h"
@@ -21,7 +22,7 @@ double pattern_ascend(const Graph& graph, const std::string& norm = "2", Domain 
   const Query query{&graph, parse_norms(norm), std::move(domain)};
   const Budget budget{.time = std::chrono::duration<double>(seconds),
                       .methods = {"pattern-ascent"}};
-  const Answer answer = find_bracket(query, budget, {});
+  const Answer answer = find_bracket(query, budget, counted());
   const auto bound = answer.bracket.lower(Guarantee::kProved);
   if (!bound) return 0;
   EXPECT_TRUE(in_domain(query.domain, answer.witness->x));

@@ -60,6 +60,7 @@ void search_pieces(const MethodRun& run, const PieceRun& how) {
   if (how.reduces) {
     local = run.local_net(reason);
   } else {
+    if (run.unit_network(reason) == nullptr) return run.decline(reason);
     own = as_layered_net(*run.query.graph, how.most_weights, reason);
   }
   const LayeredNet* net = local != nullptr ? &local->net : own ? &*own : nullptr;

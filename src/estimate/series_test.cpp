@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "estimate/chain_for_test.h"
+#include "estimate/counted_for_test.h"
 #include "estimate/quotient.h"
 #include "lipscope/error.h"
 #include "pieces/pieces_for_test.h"
@@ -25,7 +26,7 @@ TEST(Series, BothBoundsGrowWithTheRadius) {
                       {.ball = Ball{random_tensor(rng, {3}, -1, 1), 0, Norm(2)}}};
     const std::vector<double> radii{0, 0.01, 0.1, 0.3, 1};
     const auto series = find_series(
-        query, radii, {.time = std::chrono::duration<double>(0.5), .target_ratio = 1.5}, {});
+        query, radii, {.time = std::chrono::duration<double>(0.5), .target_ratio = 1.5}, counted());
     ASSERT_EQ(series.size(), radii.size());
     for (std::size_t i = 0; i < series.size(); ++i) {
       EXPECT_EQ(series[i].radius, radii[i]);
@@ -51,7 +52,7 @@ TEST(Series, AHintIsALowerBoundBeforeAnyMethodRuns) {
   Query query{&graph,
               parse_norms("2"),
               {.ball = Ball{Tensor::vector(std::vector<double>(3, 0.2)), 0.5, Norm(2)}}};
-  const Answer found = find_bracket(query, {.target_ratio = 1.1}, {});
+  const Answer found = find_bracket(query, {.target_ratio = 1.1}, counted());
   const double lower = proved_lower(found.bracket);
   ASSERT_GT(lower, 0);
   RunContext context;
@@ -99,7 +100,7 @@ TEST(Series, RadiusZeroIsThePointAndAKinkCountsWithBothSides) {
     const Query query{&graph,
                       parse_norms("2"),
                       {.ball = Ball{Tensor::vector(std::vector<double>{at}), 0, Norm(2)}}};
-    return proved_upper(find_bracket(query, {}, {}).bracket);
+    return proved_upper(find_bracket(query, {}, counted()).bracket);
   };
   EXPECT_NEAR(constant_at(1), 3, 1e-6);
   EXPECT_NEAR(constant_at(-1), 2, 1e-6);

@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/rounding.h"
+#include "estimate/counted_for_test.h"
 #include "lipscope/bound.h"
 #include "lipscope/certificate.h"
 #include "lipscope/error.h"
@@ -66,8 +67,8 @@ Json cases_certificate(const OnnxModel& model, const std::string& norm, const Do
                        double seconds = 60) {
   const Selected selected = select(model.graph(), {});
   const Query query{&selected.graph, parse_norms(norm), domain};
-  const Answer answer =
-      find_bracket(query, {.time = std::chrono::duration<double>(seconds), .methods = methods}, {});
+  const Answer answer = find_bracket(
+      query, {.time = std::chrono::duration<double>(seconds), .methods = methods}, counted());
   if (methods.size() == 2) {
     EXPECT_LT(*answer.bracket.ratio(), 1 + 1e-6) << norm;
   }

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "base/json.h"
+#include "estimate/counted_for_test.h"
 #include "lipscope/bound.h"
 #include "lipscope/certificate.h"
 #include "lipscope/error.h"
@@ -39,7 +40,8 @@ Case solved(const std::string& norm, Domain domain = {}) {
   OnnxModel model = small_net().read();
   const Selected selected = select(model.graph(), {});
   const Query query{&selected.graph, parse_norms(norm), domain};
-  const Answer answer = find_bracket(query, {.time = std::chrono::duration<double>(0.5)}, {});
+  const Answer answer =
+      find_bracket(query, {.time = std::chrono::duration<double>(0.5)}, counted());
   Json certificate = Json::parse(write_certificate({.model_sha256 = model.sha256(),
                                                     .selection = {},
                                                     .from = "",

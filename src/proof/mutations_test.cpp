@@ -9,6 +9,7 @@
 #include <random>
 
 #include "base/json.h"
+#include "estimate/counted_for_test.h"
 #include "lipscope/bound.h"
 #include "lipscope/certificate.h"
 #include "lipscope/error.h"
@@ -55,7 +56,7 @@ void add_base(std::vector<Base>& bases, const OnnxModel& model, bool kinks, cons
   const Query query{&selected.graph, parse_norms(norm), domain};
   methods.emplace_back("jacobian-ascent");
   const Answer answer =
-      find_bracket(query, {.time = std::chrono::seconds(20), .methods = methods}, {});
+      find_bracket(query, {.time = std::chrono::seconds(20), .methods = methods}, counted());
   ASSERT_TRUE(answer.bracket.upper(Guarantee::kProved)) << methods[0] << " " << norm;
   bases.push_back({&model, kinks,
                    Json::parse(write_certificate({.model_sha256 = model.sha256(),

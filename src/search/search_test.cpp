@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "estimate/chain_for_test.h"
+#include "estimate/counted_for_test.h"
 #include "pieces/case_bound.h"
 #include "pieces/pieces_for_test.h"
 #include "search/bounded_search.h"
@@ -27,7 +28,7 @@ Answer solve(const Graph& graph, const std::string& norm, const Domain& domain,
   const Budget budget{.time = std::chrono::duration<double>(seconds),
                       .target_ratio = 1 + 1e-6,
                       .methods = {"exact-global", "exact-local"}};
-  return find_bracket(query, budget, {});
+  return find_bracket(query, budget, counted());
 }
 
 double upper(const Answer& answer) { return answer.bracket.upper(Guarantee::kProved)->value; }

@@ -35,7 +35,7 @@ std::string head_model(Index tokens, const std::vector<float>& mask = {}) {
 // The product that stands in the way, and what to do about it.
 TEST_F(Cli, AttentionIsNamedAsWhatHasNoConstant) {
   const std::string model = file("head.onnx", head_model(2));
-  const std::string bound = run("bound " + model + " --explain --time 1").out;
+  const std::string bound = run("bound " + model + " --explain --effort 1/20").out;
   EXPECT_NE(bound.find("no finite upper bound: node 'scores': operator MatMul multiplies"),
             std::string::npos)
       << bound;

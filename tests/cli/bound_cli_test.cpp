@@ -12,11 +12,11 @@ using namespace lipscope::testing_support;
 const std::string kMlp = kModels + "fashion_mlp.onnx", kCnn = kModels + "fashion_cnn.onnx";
 
 TEST_F(Cli, BoundPrintsABracketForPeopleAndMachines) {
-  const Outcome human = run("bound " + kMlp + " --time 3");
+  const Outcome human = run("bound " + kMlp + " --effort 3/20");
   EXPECT_EQ(human.code, 0) << human.err;
   EXPECT_NE(human.out.find("<= L <="), std::string::npos) << human.out;
   EXPECT_EQ(human.err, "");
-  const Json document = Json::parse(run("bound --json --time 3 " + kMlp).out);
+  const Json document = Json::parse(run("bound --json --effort 3/20 " + kMlp).out);
   EXPECT_EQ(document["schema"], "lipscope.bound/1");
   EXPECT_EQ(document["query"]["norm_in"], "2");
   EXPECT_EQ(document["query"]["domain"]["kind"], "everywhere");
@@ -40,7 +40,7 @@ TEST_F(Cli, BoundPrintsABracketForPeopleAndMachines) {
 TEST_F(Cli, CertificatesAreAcceptedAndFalseOnesRejected) {
   const std::string proof = (folder_ / "proof.json").string();
   for (const std::string flags : {" --norm inf", " --margin 3,5", " --norm 1:inf --output 2"}) {
-    const Outcome bound = run("bound --time 1 " + kCnn + flags + " --certificate " + proof);
+    const Outcome bound = run("bound --effort 1/20 " + kCnn + flags + " --certificate " + proof);
     ASSERT_EQ(bound.code, 0) << bound.err;
     const Outcome good = run("check --json " + kCnn + " " + proof);
     EXPECT_EQ(good.code, 0) << good.out;
@@ -60,7 +60,7 @@ TEST_F(Cli, CertificatesAreAcceptedAndFalseOnesRejected) {
 TEST_F(Cli, DomainsAreHonoured) {
   const std::string proof = (folder_ / "proof.json").string();
   const Outcome box =
-      run("bound --json --time 4 " + kCnn + " --box 0.3,0.31 --certificate " + proof);
+      run("bound --json --effort 4/20 " + kCnn + " --box 0.3,0.31 --certificate " + proof);
   const Json document = Json::parse(box.out);
   EXPECT_EQ(document["query"]["domain"]["kind"], "box");
   for (const double x : document["witness"]["x"]) {
@@ -72,7 +72,7 @@ TEST_F(Cli, DomainsAreHonoured) {
   for (int i = 0; i < 784; ++i) zeros += i == 0 ? "0" : ",0";
   const std::string at = " --at " + file("zeros.csv", zeros + "\n");
   const Json series = Json::parse(
-      run("bound --json --time 2 --ball inf --radius 0.2,0.1 --box -0.15,1 " + kMlp + at).out);
+      run("bound --json --effort 2/20 --ball inf --radius 0.2,0.1 --box -0.15,1 " + kMlp + at).out);
   EXPECT_EQ(series["query"]["domain"]["kind"], "ball+box");
   ASSERT_EQ(series["series"].size(), 2U);
   EXPECT_EQ(series["series"][0]["radius"], 0.1);
@@ -83,7 +83,7 @@ TEST_F(Cli, EstimatesAreCalledEstimates) {
   std::string zeros;
   for (int i = 0; i < 784; ++i) zeros += i == 0 ? "0" : ",0";
   const std::string question =
-      kMlp + " --margin 3,5 --radius 1e-5 --time 20 --at " + file("zeros.csv", zeros + "\n");
+      kMlp + " --margin 3,5 --radius 1e-5 --effort 20/20 --at " + file("zeros.csv", zeros + "\n");
   const Json alone = Json::parse(run("bound --json --methods sampling,clever " + question).out);
   EXPECT_EQ(alone["lower"]["guarantee"], "real");
   EXPECT_EQ(alone["upper"]["guarantee"], "estimate");
@@ -100,15 +100,15 @@ TEST_F(Cli, EstimatesAreCalledEstimates) {
 }
 
 TEST_F(Cli, TargetsAndLimitsEndASearch) {
-  const Outcome missed = run("bound --json --time 0.3 --target-ratio 1.0001 " + kMlp);
+  const Outcome missed = run("bound --json --effort 0.3/20 --target-ratio 1.0001 " + kMlp);
   EXPECT_EQ(missed.code, 5);
   EXPECT_EQ(Json::parse(missed.out)["outcome"], "time-limit");
-  const Outcome reached = run("bound --json --time 20 --target-ratio 3 " + kMlp);
+  const Outcome reached = run("bound --json --effort 20/20 --target-ratio 3 " + kMlp);
   EXPECT_EQ(reached.code, 0);
   EXPECT_EQ(Json::parse(reached.out)["outcome"], "target");
-  const Outcome only = run("bound --json --time 1 --methods dag " + kMlp);
+  const Outcome only = run("bound --json --effort 1/20 --methods dag " + kMlp);
   EXPECT_TRUE(Json::parse(only.out)["lower"].is_null());
-  EXPECT_NE(run("bound --time 1 --methods dag --explain " + kMlp).out.find("not asked for"),
+  EXPECT_NE(run("bound --effort 1/20 --methods dag --explain " + kMlp).out.find("not asked for"),
             std::string::npos);
 }
 
@@ -128,7 +128,7 @@ TEST_F(Cli, AnInterruptKeepsTheBestAnswer) {
 }
 
 TEST_F(Cli, ProgressIsOneDocumentPerLine) {
-  const Outcome result = run("bound --json --progress json --time 1 " + kMlp);
+  const Outcome result = run("bound --json --progress json --effort 1/20 " + kMlp);
   EXPECT_EQ(result.code, 0);
   std::istringstream lines(result.err);
   int events = 0;
@@ -138,7 +138,7 @@ TEST_F(Cli, ProgressIsOneDocumentPerLine) {
     EXPECT_TRUE(event.contains("lower") && event.contains("upper") && event.contains("stage"));
   }
   EXPECT_GE(events, 3);
-  EXPECT_EQ(run("bound --json --progress json --quiet --time 1 " + kMlp).err, "");
+  EXPECT_EQ(run("bound --json --progress json --quiet --effort 1/20 " + kMlp).err, "");
 }
 
 TEST_F(Cli, EveryCommandTakesTheCommonFlags) {
@@ -168,7 +168,7 @@ TEST_F(Cli, QuestionsThatMakeNoSenseGetOneClearLine) {
 }
 
 TEST_F(Cli, NormsNextToOneAreNorms) {
-  const Json document = Json::parse(run("bound --json --time 2 --norm 1.0000001 " + kMlp).out);
+  const Json document = Json::parse(run("bound --json --effort 2/20 --norm 1.0000001 " + kMlp).out);
   EXPECT_EQ(document["query"]["norm_in"], "1.0000001");
   EXPECT_GE(document["upper"]["value"].get<double>(), document["lower"]["value"].get<double>());
 }

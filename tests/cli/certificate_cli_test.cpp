@@ -26,7 +26,7 @@ class CertificateCli : public Cli {
 
   std::string certificate(const std::string& flags = "") const {
     const std::string path = (folder_ / "c.json").string();
-    const Outcome bound = run("bound --time 1 " + model_ + flags + " --certificate " + path);
+    const Outcome bound = run("bound --effort 1/20 " + model_ + flags + " --certificate " + path);
     EXPECT_EQ(bound.code, 0) << bound.err;
     return slurp(path);
   }

@@ -13,7 +13,7 @@ class FileNumbers : public Cli {
  protected:
   std::string model(const ModelWriter& w) const { return file("model.onnx", w.bytes()); }
   Json bound(const ModelWriter& w, const std::string& flags = "") const {
-    const Outcome done = run("bound --json --time 2 " + model(w) + " " + flags);
+    const Outcome done = run("bound --json --effort 2/20 " + model(w) + " " + flags);
     EXPECT_EQ(done.code, 0) << done.err;
     return Json::parse(done.out);
   }
@@ -81,14 +81,15 @@ TEST_F(FileNumbers, IntegerInputsAreTakenAsReals) {
   expect_bracket(w, std::sqrt(15 + std::sqrt(221)));
   EXPECT_EQ(bound(w)["query"]["integers_as_reals"], Json({"x"}));
   const std::string proof = (folder_ / "proof.json").string();
-  const Outcome text = run("bound --time 2 " + model(w) + " --box 0,255 --certificate " + proof);
+  const Outcome text =
+      run("bound --effort 2/20 " + model(w) + " --box 0,255 --certificate " + proof);
   EXPECT_EQ(text.code, 0) << text.err;
   EXPECT_NE(text.out.find("whole numbers taken as real ones: input x"), std::string::npos);
   const Outcome checked = run("check --json " + model(w) + " " + proof);
   EXPECT_EQ(checked.code, 0) << checked.out;
   EXPECT_EQ(Json::parse(checked.out)["query"]["integers_as_reals"], Json::array({"x"}));
   const std::string at = file("at.csv", "3,200\n"), label = file("label.csv", "1\n");
-  EXPECT_EQ(run("bound --time 2 " + model(w) + " --at " + at + " --radius 1").code, 0);
+  EXPECT_EQ(run("bound --effort 2/20 " + model(w) + " --at " + at + " --radius 1").code, 0);
   expect_failure("bound " + model(w) + " --scale 1/255 --at " + at + " --radius 1", 2, "--scale");
   const Outcome certify = run("certify --json --time 5 " + model(w) + " --data " + at +
                               " --labels " + label + " --scale 1");

@@ -27,14 +27,14 @@ class LocalCli : public Cli {
     return file(name, row + "\n");
   }
   Json bound(const std::string& arguments) const {
-    const Outcome outcome = run("bound --json --time 20 " + arguments);
+    const Outcome outcome = run("bound --json --effort 20/20 " + arguments);
     EXPECT_EQ(outcome.code, 0) << arguments << "\n" << outcome.out;
     return Json::parse(outcome.out);
   }
 };
 
 TEST_F(LocalCli, QuestionsThatMakeNoSense) {
-  const std::string net = "bound --time 1 " + kinks();
+  const std::string net = "bound --effort 1/20 " + kinks();
   const std::string at = net + " --at " + csv("x.csv", "1,1");
   for (const char* radius : {"-1", "-0.5,1", "nan", "inf", "abc", "1/0", "0.1,x"})
     expect_failure(at + " --radius=" + radius, 2, "a radius is a number of at least 0");

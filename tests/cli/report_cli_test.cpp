@@ -87,8 +87,9 @@ TEST_F(ReportCli, EveryResultOfTheProgramHasAPage) {
   const std::string logits = file("logits.csv", "1,2,3\n0,0,1\n"),
                     payoff = file("p.csv", "1,2\n3,0\n");
   for (const std::string& call :
-       {"bound --time 1 " + mlp, "bound --time 1 --margin all --methods layer-product " + mlp,
-        "inspect " + mlp, "softmax " + logits + " --empirical 0.1,1", "game --tau 0.5 " + payoff,
+       {"bound --effort 1/20 " + mlp,
+        "bound --effort 1/20 --margin all --methods layer-product " + mlp, "inspect " + mlp,
+        "softmax " + logits + " --empirical 0.1,1", "game --tau 0.5 " + payoff,
         std::string("methods"), std::string("ops"), std::string("activations"),
         std::string("version"), "eval " + mlp + " --input " + kModels + "fashion_image.npy"}) {
     ASSERT_EQ(run(call + " --json -o " + result).code, 0) << call;

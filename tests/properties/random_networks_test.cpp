@@ -16,6 +16,7 @@
 #include "bounds/boxes.h"
 #include "bounds/proved_stretch.h"
 #include "estimate/composition.h"
+#include "estimate/counted_for_test.h"
 #include "estimate/jacobian_norm.h"
 #include "estimate/quotient.h"
 #include "lipscope/bound.h"
@@ -127,7 +128,7 @@ class NetworkCheck {
     const OnnxModel model = network_.record.model();
     const Selected selected = select(model.graph(), {});
     const Query query{&selected.graph, query_.norms, query_.domain};
-    const Answer answer = find_bracket(query, {.time = kPlannedTime, .target_ratio = 0}, {});
+    const Answer answer = find_bracket(query, {.time = kPlannedTime, .target_ratio = 0}, counted());
     const auto lower = answer.bracket.lower(Guarantee::kProved),
                upper = answer.bracket.upper(Guarantee::kProved);
     if (!upper || std::isinf(upper->value)) return;

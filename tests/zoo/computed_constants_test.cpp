@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "estimate/counted_for_test.h"
 #include "lipscope/bound.h"
 #include "lipscope/error.h"
 #include "lipscope/evaluate.h"
@@ -107,7 +108,7 @@ struct Proved {
 Proved proved_bracket(const Graph& graph, const Selection& selection = {}, Domain domain = {}) {
   const Selected selected = select(graph, selection);
   const Query query{&selected.graph, parse_norms("2"), std::move(domain)};
-  const Answer answer = find_bracket(query, {.time = std::chrono::duration<double>(5)}, {});
+  const Answer answer = find_bracket(query, {.time = std::chrono::duration<double>(5)}, counted());
   const auto lower = answer.bracket.lower(Guarantee::kProved),
              upper = answer.bracket.upper(Guarantee::kProved);
   return {lower ? lower->value : 0, upper ? upper->value : HUGE_VAL};

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "estimate/counted_for_test.h"
 #include "lipscope/bound.h"
 #include "lipscope/evaluate.h"
 #include "lipscope/select.h"
@@ -31,7 +32,7 @@ Answer solve_answer(const Graph& graph, const std::string& norm, const Domain& d
   const Graph merged = select(graph, {}).graph;
   const Query query{&merged, parse_norms(norm), domain};
   return find_bracket(
-      query, {.time = std::chrono::duration<double>(3), .methods = std::move(methods)}, {});
+      query, {.time = std::chrono::duration<double>(3), .methods = std::move(methods)}, counted());
 }
 
 double upper(const Answer& answer) { return answer.bracket.upper(Guarantee::kProved)->value; }

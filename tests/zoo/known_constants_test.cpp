@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "estimate/counted_for_test.h"
 #include "estimate/quotient.h"
 #include "lipscope/bound.h"
 #include "lipscope/error.h"
@@ -21,7 +22,7 @@ struct Bounds {
 
 Bounds solve_bounds(const Graph& graph, const std::string& norm, Domain domain = {}) {
   const Query query{&graph, parse_norms(norm), std::move(domain)};
-  const Answer answer = find_bracket(query, {.time = std::chrono::duration<double>(5)}, {});
+  const Answer answer = find_bracket(query, {.time = std::chrono::duration<double>(5)}, counted());
   const auto lower = answer.bracket.lower(Guarantee::kProved),
              upper = answer.bracket.upper(Guarantee::kProved);
   return {lower ? lower->value : 0, upper ? upper->value : HUGE_VAL};
@@ -131,7 +132,7 @@ TEST(KnownConstants, StepsHaveNoFiniteConstantAndSayWhere) {
   const ValueId x = m.input({1, 2});
   const Graph graph = m.finish(m.add("Round", {x}));
   const Query query{&graph, parse_norms("2"), {}};
-  const Answer answer = find_bracket(query, {.time = std::chrono::duration<double>(1)}, {});
+  const Answer answer = find_bracket(query, {.time = std::chrono::duration<double>(1)}, counted());
   EXPECT_TRUE(std::isinf(answer.bracket.upper(Guarantee::kProved)->value));
   EXPECT_NE(answer.no_bound.find("Round"), std::string::npos);
 }
@@ -144,7 +145,8 @@ TEST(KnownConstants, ExtremeWeightsGiveValidBounds) {
         Tensor(ElementType::kFloat64, {2, 2}, std::vector<double>{scale, 0, 0, scale / 2}));
     const Graph graph = m.finish(m.add("MatMul", {x, w}));
     const Query query{&graph, parse_norms("2"), {}};
-    const Answer answer = find_bracket(query, {.time = std::chrono::duration<double>(1)}, {});
+    const Answer answer =
+        find_bracket(query, {.time = std::chrono::duration<double>(1)}, counted());
     EXPECT_GE(answer.bracket.upper(Guarantee::kProved)->value, scale);
     EXPECT_LE(answer.bracket.upper(Guarantee::kProved)->value, scale * 1.001);
   }
