@@ -267,8 +267,9 @@ class Plan {
     if (!local_net_ && no_local_net_.empty()) {
       const auto stop = [&] { return clock_.passed(deadline_); };
       split_ = split_softmax(*query_.graph);
-      // What is no network of units on the domain is none on the larger boxes of a chain.
-      if (!split_ && unit_network(reason) == nullptr) {
+      // What is no network of units on the domain is none on the larger boxes of a chain, unless
+      // the domain is so small that no unit is left.
+      if (!split_ && unit_network(reason) == nullptr && reason != kOneAffineLayer) {
         no_local_net_ = reason;
         return nullptr;
       }
