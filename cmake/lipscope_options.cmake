@@ -21,3 +21,13 @@ elseif(LIPSCOPE_SANITIZE)
     -fsanitize=${sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(lipscope_flags INTERFACE -fsanitize=${sanitizers})
 endif()
+
+# For what is installed: the library and the program. Sanitizers do better without.
+add_library(lipscope_hardening INTERFACE)
+if(NOT LIPSCOPE_SANITIZE)
+  target_compile_options(lipscope_hardening INTERFACE
+    -fstack-protector-strong
+    $<$<CONFIG:Release>:-U_FORTIFY_SOURCE> $<$<CONFIG:Release>:-D_FORTIFY_SOURCE=2>  # needs optimisation
+    $<$<NOT:$<BOOL:$<TARGET_PROPERTY:POSITION_INDEPENDENT_CODE>>>:-fPIE>)
+  target_link_options(lipscope_hardening INTERFACE -pie -Wl,-z,relro,-z,now,-z,noexecstack)
+endif()

@@ -14,6 +14,9 @@ configure good "$version" >"$scratch/log" 2>&1 || { cat "$scratch/log"; exit 1; 
 cmake --build "$scratch/good"
 "$scratch/good/consumer" "$source/models/fashion_mlp.onnx"
 "$scratch/prefix/bin/lipscope" version
+"$source/tests/install/check_program.py" "$scratch/prefix/bin/lipscope" "$source" \
+  "$(sed -n 's/^CMAKE_BUILD_TYPE:[A-Z]*=//p' "$build/CMakeCache.txt")"
+find "$scratch/prefix" -name NOTICE | grep -q . || { echo "NOTICE is not installed" >&2; exit 1; }
 if configure other "99.0" >"$scratch/log" 2>&1; then
   echo "an incompatible version was accepted" >&2
   exit 1
