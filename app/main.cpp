@@ -176,6 +176,7 @@ int run(Subcommand& sub) {
 }
 
 int main(int argc, char** argv) {
+  (void)stop_on_interrupt();  // from the first moment on
   CLI::App app("lipscope: how far can a network's output move when its input moves a little?",
                "lipscope");
   app.require_subcommand(1);

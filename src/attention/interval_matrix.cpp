@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/checkpoint.h"
 #include "base/parallel.h"
 #include "linalg/operator_norm.h"
 
@@ -43,6 +44,7 @@ IntervalMatrix operator*(const IntervalMatrix& a, const IntervalMatrix& b) {
     const auto width = static_cast<std::size_t>(b.cols);
     std::vector<double> sum(width), size(width), spread(width);
     for (Index i = from; i < to; ++i) {
+      charge(2 * static_cast<double>(terms) * static_cast<double>(width));
       std::ranges::fill(sum, 0.0);
       std::ranges::fill(size, 0.0);
       std::ranges::fill(spread, 0.0);

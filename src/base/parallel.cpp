@@ -100,6 +100,7 @@ double run_piece(const Errand& caller, const std::function<void()>& body) {
     return work;
   };
   try {
+    checkpoint();
     body();
   } catch (...) {
     restored();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/checkpoint.h"
 #include "ops/box_product.h"
 #include "ops/elementwise.h"
 #include "ops/multilinear.h"
@@ -315,6 +316,9 @@ std::optional<std::vector<DerivativeBoxes::Row>> DerivativeBoxes::pull_rows(
       const auto row = rows.find(taps[t].index);
       if (row != rows.end()) found[1 + t] = row->second;
     }
+    double entries = 0;
+    for (const ValueId id : node.inputs) entries += static_cast<double>(entry_count(graph_, id));
+    checkpoint(30 * entries);
     if (!pull_node(node, rows)) return std::nullopt;
   }
   for (std::size_t t = 0; t < taps.size(); ++t) {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/checkpoint.h"
 #include "base/parallel.h"
 #include "base/rounding.h"
 #include "bounds/linear_forms.h"
@@ -61,6 +62,7 @@ void LinearBounds::pull(const Node& node, const Forms& forms, Rows& rows) const 
         to.resize(static_cast<std::size_t>(element_count(graph_.value(id).type.shape)) * n);
     }
     for (std::size_t i = 0; i < out.low.size(); ++i) {
+      charge(20 * static_cast<double>(n));
       const double* a = &given[i * n];
       bool any_positive = false, any_negative = false;
       for (std::size_t r = 0; r < n; ++r) {
@@ -137,6 +139,7 @@ void LinearBounds::run(Rows& rows, std::size_t from) const {
     if (rows.cuts != nullptr) {
       for (const ValueId id : node.outputs) pull_multipliers(id, rows);
     }
+    checkpoint();
     pull(node, *forms_[n], rows);
   }
   if (rows.cuts == nullptr) return;

@@ -61,7 +61,7 @@ TEST(AllMethods, HoldForEveryNetwork) {
     const Graph graph = network(rng);
     const Query query{&graph, parse_norms(kNorms[rng() % std::size(kNorms)]),
                       testing_support::random_domain(rng, graph)};
-    const Budget budget{.time = std::chrono::duration<double>(0.03), .target_ratio = 1};
+    const Budget budget{.time = std::chrono::duration<double>(0.005), .target_ratio = 1};
     const Answer answer = find_bracket(query, budget, counted());
     const double quotient = testing_support::largest_quotient(query, rng);
     const auto lower = answer.bracket.lower(Guarantee::kProved);

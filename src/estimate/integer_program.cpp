@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "base/checkpoint.h"
 
 #ifdef LIPSCOPE_HAVE_CBC
 #include <CbcCompareActual.hpp>
@@ -99,6 +100,7 @@ IntegerSolution solve(const IntegerProgram& program, double cutoff, double secon
   load(program, solver);
   solver.setDblParam(OsiPrimalTolerance, kIntegerTolerance);
   solver.setDblParam(OsiDualTolerance, kIntegerTolerance);
+  const Unstoppable whole;  // no exception passes through the solver: it is asked to stop
   CbcModel model(solver);
   model.setLogLevel(0);
   model.setMaximumSeconds(seconds);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/checkpoint.h"
 #include "base/parallel.h"
 #include "base/rounding.h"
 #include "pieces/small.h"
@@ -30,6 +31,7 @@ class SparseBounds {
   void find(std::size_t k) {
     const SdpNode& node = net_.nodes[k];
     forms_[k] = NodeForms(node);
+    checkpoint(20 * static_cast<double>(node.size));
     by_intervals(k);
     std::vector<Index> open;
     for (Index i = 0; i < node.size; ++i) {
@@ -40,6 +42,7 @@ class SparseBounds {
     work_ += work;
     parallel_for(std::ssize(open), kRows, [&](std::int64_t from, std::int64_t to) {
       for (; from < to; from += kRows) {
+        checkpoint(2 * static_cast<double>(kRows) * weights_before(k));
         const auto begin = open.begin() + from;
         by_lines(k, {begin, begin + std::min<std::int64_t>(kRows, to - from)});
       }
