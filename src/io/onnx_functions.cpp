@@ -36,7 +36,7 @@ bool has_unknown(const FunctionProto& function) {
 
 class Opened {
  public:
-  explicit Opened(const onnx::ModelProto& model) : opset_(default_opset(model.opset_import())) {
+  explicit Opened(const onnx::ModelProto& model) : opset_(model_opset(model)) {
     for (const FunctionProto& function : model.functions()) {
       const Key key{plain_domain(function.domain()), function.name()};
       if (!functions_.emplace(key, &function).second) repeated_.insert(key);
@@ -179,7 +179,13 @@ int default_opset(const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdPr
       throw Error(ErrorCode::kBadFile, "two opsets of the default domain");
     opset = version;
   }
-  return opset.value_or(1);
+  return opset.value_or(kNoOpset);
+}
+
+int model_opset(const onnx::ModelProto& model) {
+  constexpr int kFirstWithOpsets = 3;  // of the versions of the format
+  const int opset = default_opset(model.opset_import());
+  return opset == kNoOpset && model.ir_version() < kFirstWithOpsets ? 1 : opset;
 }
 
 std::vector<PlainNode> take_nodes(onnx::ModelProto& model) {

@@ -9,16 +9,22 @@
 
 namespace lipscope {
 
+constexpr int kNoOpset = 0;
+
 // A node that calls no function of the file, under the opset it was written for.
 struct PlainNode {
   onnx::NodeProto proto;
-  int opset = 1;
+  int opset = kNoOpset;
   std::string refused;  // a call that cannot be followed, and why; empty otherwise
 };
 
-// The opset of the default domain; kBadFile where the list names two.
+// The opset of the default domain, kNoOpset where it is not in the list; kBadFile where there are
+// two.
 [[nodiscard]] int default_opset(
     const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>& imports);
+
+// That of the model's nodes: files that are older than opsets have the first.
+[[nodiscard]] int model_opset(const onnx::ModelProto& model);
 
 // The nodes of the model's graph with every call replaced by the body of the function. Values and
 // nodes of a body are named after the call. Takes the nodes out of the model.

@@ -128,8 +128,8 @@ class Import {
     const Imported imported = kind->import(view);
     if (const auto unread = view.unread(); !unread.empty()) {
       throw Error(ErrorCode::kUnsupported,
-                  fmt::format("operator {}: attribute '{}' is not supported in opset {}", node.op,
-                              unread.front(), node.opset));
+                  fmt::format("operator {}: attribute or input '{}' is not supported in opset {}",
+                              node.op, unread.front(), node.opset));
     }
     std::vector<ValueId> made;
     if (imported.constant) {

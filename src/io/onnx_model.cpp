@@ -110,7 +110,7 @@ OnnxModel OnnxModel::parse(std::span<const std::byte> bytes, const std::string& 
   const auto unpacked = gunzip_if_gzip(bytes, name);
   onnx::ModelProto model = parse_model_proto(unpacked ? *unpacked : bytes, name);
   try {
-    parts->opset = default_opset(model.opset_import());
+    parts->opset = model_opset(model);
     parts->producer = model.producer_name();
     if (!model.producer_version().empty()) parts->producer += " " + model.producer_version();
     std::set<std::string> initialized;

@@ -219,6 +219,44 @@ TEST(OnnxModelBadInput, UnknownValuesOperatorsAndAttributes) {
                  {"'branch'", "control flow"});
 }
 
+// What programs may read in two ways is refused.
+TEST(OnnxModelBadInput, FilesWithTwoMeanings) {
+  ModelWriter twice = small_net();
+  onnx::NodeProto* leaky = twice.node("LeakyRelu", {"y"}, {"z"}, "leaky");
+  set_attribute(leaky, "alpha", 7.0F);
+  set_attribute(leaky, "alpha", 0.1F);
+  expect_message(message_of(ErrorCode::kBadFile, [&] { (void)twice.read(); }),
+                 {"'leaky'", "'alpha'", "two"});
+  ModelWriter refers = small_net();
+  leaky = refers.node("LeakyRelu", {"y"}, {"z"}, "leaky");
+  set_attribute(leaky, "alpha", 7.0F);
+  leaky->mutable_attribute(0)->set_ref_attr_name("slope");
+  expect_message(message_of(ErrorCode::kBadFile, [&] { (void)refers.read(); }),
+                 {"'leaky'", "'alpha'", "function"});
+  ModelWriter raw = small_net();
+  raw.model.mutable_graph()->mutable_initializer(0)->set_raw_data(std::string(24, 0));
+  expect_message(message_of(ErrorCode::kBadFile, [&] { (void)raw.read(); }), {"'W'", "two places"});
+  ModelWriter typed = small_net();
+  typed.model.mutable_graph()->mutable_initializer(0)->add_double_data(1);
+  expect_message(message_of(ErrorCode::kBadFile, [&] { (void)typed.read(); }),
+                 {"'W'", "two places"});
+  ModelWriter more = small_net();
+  more.node("Relu", {"y", "s"}, {"z"}, "more");
+  expect_message(message_of(ErrorCode::kUnsupported, [&] { (void)more.read().graph(); }),
+                 {"'more'", "input 1"});
+}
+
+// Softmax has another meaning since opset 13.
+TEST(OnnxModelBadInput, NoOpset) {
+  ModelWriter none = small_net();
+  none.model.mutable_opset_import(0)->set_domain("com.example");
+  expect_message(message_of(ErrorCode::kBadFile, [&] { (void)none.read(); }), {"'dense'", "opset"});
+  ModelWriter old = small_net();  // from before there were opsets
+  old.model.set_ir_version(2);
+  old.model.clear_opset_import();
+  EXPECT_EQ(old.read().opset(), 1);
+}
+
 // Found by fuzzing: names may hold line breaks.
 TEST(OnnxModelBadInput, MessagesStayOnOneLine) {
   ModelWriter w = small_net();

@@ -72,8 +72,17 @@ FileNode read_node(const PlainNode& plain, const std::string& folder) {
   node.refused = plain.refused;
   if (!node.domain.empty() && node.refused.empty())
     node.refused = fmt::format("operator {}.{} is not supported", node.domain, node.op);
+  if (node.domain.empty() && plain.opset == kNoOpset && node.refused.empty())
+    throw Error(ErrorCode::kBadFile,
+                fmt::format("node '{}': the file does not say of which opset operator {} is",
+                            node.name, node.op));
+  std::set<std::string> seen;
   for (const auto& attribute : proto.attribute()) {
     try {
+      if (!seen.insert(attribute.name()).second)
+        throw Error(ErrorCode::kBadFile, "there are two of this name");
+      if (!attribute.ref_attr_name().empty())
+        throw Error(ErrorCode::kBadFile, "refers to an attribute of a function and stands in none");
       read_attribute(attribute, folder, node);
     } catch (const Error& error) {
       throw Error(error.code(), fmt::format("node '{}': attribute '{}': {}", node.name,

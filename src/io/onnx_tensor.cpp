@@ -26,7 +26,21 @@ auto typed(const Field& field, std::size_t count, const std::string& name, Conve
   return entries;
 }
 
+int typed_fields(const TensorProto& proto) {
+  int used = 0;
+  for (const int size :
+       {proto.float_data_size(), proto.double_data_size(), proto.int32_data_size(),
+        proto.int64_data_size(), proto.uint64_data_size(), proto.string_data_size()})
+    used += size > 0 ? 1 : 0;
+  return used;
+}
+[[noreturn]] void throw_twice(const TensorProto& proto) {
+  throw Error(ErrorCode::kBadFile,
+              fmt::format("tensor '{}' holds its entries in two places", proto.name()));
+}
+
 Tensor from_typed(const TensorProto& proto, ElementType type, Shape shape) {
+  if (typed_fields(proto) > 1) throw_twice(proto);
   const auto count = static_cast<std::size_t>(element_count(shape));
   const std::string& name = proto.name();
   using enum ElementType;
@@ -104,6 +118,7 @@ Tensor to_tensor(const TensorProto& proto, const std::string& folder) {
                                                  proto.name(), to_string(shape)));
   }
   if (proto.data_location() == TensorProto::EXTERNAL) {
+    if (!proto.raw_data().empty() || typed_fields(proto) > 0) throw_twice(proto);
     const std::string bytes = read_external(proto, folder, bytes_wanted);
     return decode_entries(std::as_bytes(std::span(bytes)), type, std::move(shape),
                           std::endian::little);
@@ -115,6 +130,7 @@ Tensor to_tensor(const TensorProto& proto, const std::string& folder) {
         fmt::format("tensor '{}' of type {} and shape {} needs {} bytes and holds {}", proto.name(),
                     to_string(type), to_string(shape), bytes_wanted, proto.raw_data().size()));
   }
+  if (typed_fields(proto) > 0) throw_twice(proto);
   return decode_entries(std::as_bytes(std::span(proto.raw_data())), type, std::move(shape),
                         std::endian::little);
 }

@@ -8,6 +8,12 @@
 #include "ops/attribute_defaults.h"
 
 namespace lipscope {
+namespace {
+
+// No attribute has a blank in its name.
+std::string input_label(Index k) { return fmt::format("input {}", k); }
+
+}  // namespace
 
 OnnxNode::OnnxNode(std::string type, int opset, Attributes attributes,
                    std::vector<std::optional<NodeInput>> inputs, std::vector<bool> outputs)
@@ -18,6 +24,7 @@ OnnxNode::OnnxNode(std::string type, int opset, Attributes attributes,
       outputs_(std::move(outputs)) {}
 
 bool OnnxNode::has_input(Index k) const {
+  read_.insert(input_label(k));
   return k >= 0 && k < num_inputs() && inputs_[static_cast<std::size_t>(k)].has_value();
 }
 
@@ -132,6 +139,10 @@ std::vector<std::string> OnnxNode::unread() const {
   std::vector<std::string> names;
   for (const auto& [name, value] : attributes_) {
     if (!read_.contains(name)) names.push_back(name);
+  }
+  for (Index k = 0; k < num_inputs(); ++k) {
+    if (inputs_[static_cast<std::size_t>(k)] && !read_.contains(input_label(k)))
+      names.push_back(input_label(k));
   }
   return names;
 }

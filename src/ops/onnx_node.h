@@ -84,7 +84,7 @@ class OnnxNode {
   // Attributes without meaning for inference.
   void ignore(std::initializer_list<std::string_view> names) const;
 
-  // Names of attributes nobody asked for.
+  // What nobody asked for: names of attributes, and "input 1" and so on.
   [[nodiscard]] std::vector<std::string> unread() const;
 
   // An axis in [-rank, rank) brought to [0, rank); kBadFile outside.

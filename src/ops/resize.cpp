@@ -148,6 +148,7 @@ struct Region {
 Region read_region(const OnnxNode& node, const ResizeRule& rule, const std::vector<Index>& axes) {
   const auto rank = static_cast<std::size_t>(node.rank(0));
   Region region{std::vector<double>(rank, 0), std::vector<double>(rank, 1)};
+  (void)node.has_input(1);  // may be there without a meaning
   if (rule.coordinates != "tf_crop_and_resize") return region;
   const auto roi = read_optional_reals(node, 1);
   if (!roi || roi->size() != 2 * axes.size()) node.malformed("roi does not fit the axes");

@@ -108,6 +108,10 @@ class Cut {
     }
     const ValueId end = with_row(*map_[last.index]);
     Selected selected{builder_.finish({end}), first_ != nullptr ? first_->name : ""};
+    if (selected.graph.inputs().empty())
+      throw Error(ErrorCode::kUnsupported,
+                  "the model has no input, or only ones whose values are stored in it: nothing "
+                  "moves");
     if (const std::string obstacle = integer_obstacle(selected.graph); !obstacle.empty())
       throw Error(ErrorCode::kUnsupported, obstacle);
     return selected;

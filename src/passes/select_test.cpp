@@ -13,6 +13,7 @@
 #include "lipscope/error.h"
 #include "lipscope/evaluate.h"
 #include "tests/support/graph_maker.h"
+#include "tests/support/model_writer.h"
 
 namespace lipscope {
 namespace {
@@ -115,6 +116,24 @@ TEST(Select, ACodebookStartsAtTheInput) {
     const auto bracket =
         find_bracket({.graph = graph, .norms = parse_norms("2"), .domain = {}}, {}, {}).bracket;
     EXPECT_EQ(bracket.upper(Guarantee::kProved)->value, std::numeric_limits<double>::infinity());
+  }
+}
+
+// An initializer of an input's name is a value that callers may replace: nothing is known of how
+// far that moves the output.
+TEST(Select, AModelWithoutInputsHasNoConstant) {
+  testing_support::ModelWriter w;
+  w.input("x", {1, 1});
+  w.weight("x", {1, 1}, {2});
+  w.weight("c", {1, 1}, {7});
+  w.node("Mul", {"x", "c"}, {"y"});
+  w.output("y");
+  try {
+    (void)select(w.read().graph(), {});
+    ADD_FAILURE() << "selected";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUnsupported);
+    EXPECT_NE(std::string(error.what()).find("nothing moves"), std::string::npos) << error.what();
   }
 }
 

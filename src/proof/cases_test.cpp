@@ -11,11 +11,13 @@
 #include "lipscope/bound.h"
 #include "lipscope/certificate.h"
 #include "lipscope/error.h"
-#include "proof/document.h"
 #include "tests/support/model_writer.h"
+#include "tests/support/resealed.h"
 
 namespace lipscope {
 namespace {
+
+using testing_support::check_resealed;
 
 // A writer of models with weights from a normal distribution.
 class RandomModel : public testing_support::ModelWriter {
@@ -80,18 +82,13 @@ Json cases_certificate(const OnnxModel& model, const std::string& norm, const Do
                                        answer));
 }
 
-CheckResult check_resealed_cases(const OnnxModel& model, Json certificate) {
-  certificate["sha256"] = certificate_digest(certificate);
-  return check_certificate(model, to_text(certificate));
-}
-
 void expect_no_lower_claim(const OnnxModel& model, const Json& whole,
                            std::initializer_list<double> factors) {
   for (const double factor : factors) {
     Json changed = whole;
     Json& value = changed["claim"]["upper"]["value"];
     value = value.get<double>() * factor;
-    EXPECT_FALSE(check_resealed_cases(model, changed).valid) << factor;
+    EXPECT_FALSE(check_resealed(model, changed).valid) << factor;
   }
 }
 
@@ -107,13 +104,13 @@ class CasesProof : public testing::TestWithParam<CasesCase> {
       cases_certificate(model, GetParam().norm, GetParam().bounded ? box_of_cases() : Domain{});
   Json changed = whole;
   Json& nodes() { return changed["proof"][0]["nodes"]; }
-  bool accepted() { return check_resealed_cases(model, changed).valid; }
+  bool accepted() { return check_resealed(model, changed).valid; }
 };
 
 TEST_P(CasesProof, IsAccepted) {
   EXPECT_EQ(whole["proof"][0]["kind"], "cases");
   EXPECT_GT(whole["proof"][0]["nodes"].size(), 2U);
-  const CheckResult result = check_resealed_cases(model, whole);
+  const CheckResult result = check_resealed(model, whole);
   EXPECT_TRUE(result.valid) << result.reason;
 }
 
@@ -192,12 +189,12 @@ class LocalProof : public testing::TestWithParam<LocalProofCase> {
   OnnxModel model = piecewise_model(false, GetParam().squash);
   Json whole = cases_certificate(model, GetParam().norm, box_of_cases(), {GetParam().method});
   Json changed = whole;
-  bool accepted() { return check_resealed_cases(model, changed).valid; }
+  bool accepted() { return check_resealed(model, changed).valid; }
 };
 
 TEST_P(LocalProof, IsAcceptedAndRejectedWhenTheClaimIsLower) {
   EXPECT_EQ(whole["claim"]["upper"]["method"], GetParam().method);
-  const CheckResult result = check_resealed_cases(model, whole);
+  const CheckResult result = check_resealed(model, whole);
   EXPECT_TRUE(result.valid) << result.reason;
   expect_no_lower_claim(model, whole, {1 - 1e-5, 0.5, 0.0, -1.0});
 }
@@ -260,23 +257,23 @@ TEST(NarrowedProof, NeedsAllItsRounds) {
   for (const double radius : {0.12, 0.16}) {
     const Domain ball{.ball = Ball{Tensor::vector(std::vector<double>(60, 0.1)), radius, Norm(2)}};
     const Json whole = cases_certificate(model, "2", ball, {"local-lipsdp"});
-    EXPECT_TRUE(check_resealed_cases(model, whole).valid);
+    EXPECT_TRUE(check_resealed(model, whole).valid);
     if (!whole["proof"][0].contains("narrowing")) continue;
     ++narrowed;
     Json changed = whole;
     changed["proof"][0].erase("narrowing");
-    EXPECT_FALSE(check_resealed_cases(model, changed).valid);
+    EXPECT_FALSE(check_resealed(model, changed).valid);
     changed = whole;
     changed["proof"][0]["narrowing"][0].erase(0);  // a layer
-    EXPECT_FALSE(check_resealed_cases(model, changed).valid);
+    EXPECT_FALSE(check_resealed(model, changed).valid);
     changed = whole;
     for (Json& layer : changed["proof"][0]["narrowing"][0]) {
       for (Json& entry : layer) entry = -1.0;
     }
-    EXPECT_FALSE(check_resealed_cases(model, changed).valid);
+    EXPECT_FALSE(check_resealed(model, changed).valid);
     changed = whole;
     changed["query"]["domain"]["radius"] = 2 * radius;
-    EXPECT_FALSE(check_resealed_cases(model, changed).valid);
+    EXPECT_FALSE(check_resealed(model, changed).valid);
   }
   EXPECT_GT(narrowed, 0);
 }
@@ -297,22 +294,22 @@ TEST(SharpenedProof, NeedsItsLines) {
   w.output(last);
   const OnnxModel model = w.read();
   const Json whole = cases_certificate(model, "inf", box_of_cases(), {"exact-local"}, 2);
-  EXPECT_TRUE(check_resealed_cases(model, whole).valid);
+  EXPECT_TRUE(check_resealed(model, whole).valid);
   ASSERT_TRUE(whole["proof"][0].contains("ranges"));
   Json changed = whole;
   changed["proof"][0].erase("ranges");
-  EXPECT_FALSE(check_resealed_cases(model, changed).valid);
+  EXPECT_FALSE(check_resealed(model, changed).valid);
   for (const std::string lines : {"", "00ff"}) {
     changed = whole;
     changed["proof"][0]["ranges"][0]["lines"] = lines;
-    EXPECT_FALSE(check_resealed_cases(model, changed).valid) << lines;
+    EXPECT_FALSE(check_resealed(model, changed).valid) << lines;
   }
   changed = whole;
   changed["proof"][0]["ranges"][0]["lines"] = "no digits";
-  EXPECT_THROW((void)check_resealed_cases(model, changed), Error);
+  EXPECT_THROW((void)check_resealed(model, changed), Error);
   changed = whole;
   changed["proof"][0]["ranges"][0]["unit"] = {9, 0};
-  EXPECT_FALSE(check_resealed_cases(model, changed).valid);
+  EXPECT_FALSE(check_resealed(model, changed).valid);
   expect_no_lower_claim(model, whole, {0.9});
 }
 
@@ -346,20 +343,20 @@ TEST(ReducedProof, NeedsAllItsOpenUnits) {
     const std::size_t count = whole["proof"][0]["open_units"].size();
     EXPECT_GT(count, 0U);
     EXPECT_LT(count, 40U);
-    const CheckResult result = check_resealed_cases(model, whole);
+    const CheckResult result = check_resealed(model, whole);
     EXPECT_TRUE(result.valid) << result.reason;
     Json changed = whole;
     changed["proof"][0]["open_units"].erase(count / 2);
-    EXPECT_FALSE(check_resealed_cases(model, changed).valid);
+    EXPECT_FALSE(check_resealed(model, changed).valid);
     changed = whole;
     changed["proof"][0].erase("open_units");
-    EXPECT_FALSE(check_resealed_cases(model, changed).valid);
+    EXPECT_FALSE(check_resealed(model, changed).valid);
     changed = whole;
     changed["query"]["domain"]["radius"] = 2e-3;
-    EXPECT_FALSE(check_resealed_cases(model, changed).valid);
+    EXPECT_FALSE(check_resealed(model, changed).valid);
     changed = whole;
     changed["proof"][0]["open_units"] = "all";
-    EXPECT_THROW((void)check_resealed_cases(model, changed), Error);
+    EXPECT_THROW((void)check_resealed(model, changed), Error);
   }
 }
 

@@ -8,12 +8,13 @@
 #include "base/json.h"
 #include "lipscope/bound.h"
 #include "lipscope/certificate.h"
-#include "proof/document.h"
 #include "tests/support/model_writer.h"
+#include "tests/support/resealed.h"
 
 namespace lipscope {
 namespace {
 
+using testing_support::check_resealed;
 using testing_support::ModelWriter;
 
 OnnxModel chain_model() {
@@ -43,11 +44,6 @@ Json certificate_of(const OnnxModel& model, const std::string& method, const std
                                        answer));
 }
 
-CheckResult check_resealed_chain(const OnnxModel& model, Json certificate) {
-  certificate["sha256"] = certificate_digest(certificate);
-  return check_certificate(model, to_text(certificate));
-}
-
 const std::pair<const char*, const char*> kCases[] = {
     {"eclipse-fast", "2"},       {"loop-transform", "2"}, {"loop-transform", "inf"},
     {"loop-transform", "1:inf"}, {"loop-transform", "1"}, {"seqlip", "2"},
@@ -58,7 +54,7 @@ TEST(ChainProofs, AreAccepted) {
   for (const auto& [method, norm] : kCases) {
     const Json certificate = certificate_of(model, method, norm);
     EXPECT_EQ(certificate["claim"]["upper"]["method"], method);
-    const CheckResult result = check_resealed_chain(model, certificate);
+    const CheckResult result = check_resealed(model, certificate);
     EXPECT_TRUE(result.valid) << method << " " << norm << ": " << result.reason;
   }
 }
@@ -76,8 +72,7 @@ TEST(ChainProofs, AreRejectedWhenTheClaimIsLower) {
         Json& rho = proof["chains"][0]["rho"];
         rho = rho.get<double>() * factor * factor;
       }
-      EXPECT_FALSE(check_resealed_chain(model, changed).valid)
-          << method << " " << norm << " " << factor;
+      EXPECT_FALSE(check_resealed(model, changed).valid) << method << " " << norm << " " << factor;
     }
   }
 }
@@ -87,18 +82,18 @@ TEST(ChainProofs, AreRejectedForAnotherQuestion) {
   const Json whole = certificate_of(model, "loop-transform", "2");
   Json wider = whole;  // the constant from linf is larger
   wider["query"]["norm_in"] = "inf";
-  EXPECT_FALSE(check_resealed_chain(model, wider).valid);
+  EXPECT_FALSE(check_resealed(model, wider).valid);
   for (const char* name : {"", "magic", "lipsdp", "loop_transform"}) {
     Json other = whole;
     other["proof"][0]["bound"] = name;
-    EXPECT_FALSE(check_resealed_chain(model, other).valid) << name;
+    EXPECT_FALSE(check_resealed(model, other).valid) << name;
   }
   Json odd = whole;
   odd["proof"][0]["bound"] = 7;
-  EXPECT_ANY_THROW((void)check_resealed_chain(model, odd));
+  EXPECT_ANY_THROW((void)check_resealed(model, odd));
   Json other_model = whole;
   other_model["model"]["sha256"] = std::string(64, '0');
-  EXPECT_FALSE(check_resealed_chain(model, other_model).valid);
+  EXPECT_FALSE(check_resealed(model, other_model).valid);
 }
 
 // Multipliers for the first part of a network, gains for the rest: (|x|, -|x|), then a softmax.
@@ -122,8 +117,8 @@ TEST(PrefixProof, IsExactWhereThePartsAre) {
   const double root = std::sqrt(2.0) / 2;  // (|x|, -|x|) has slope sqrt(2), softmax 1/2
   EXPECT_GE(certificate["claim"]["upper"]["value"].get<double>(), root);
   EXPECT_LE(certificate["claim"]["upper"]["value"].get<double>(), root * 1.001);
-  EXPECT_TRUE(check_resealed_chain(model, certificate).valid);
-  const CheckResult other = check_resealed_chain(model, certificate_of(model, "lipsdp", "2:inf"));
+  EXPECT_TRUE(check_resealed(model, certificate).valid);
+  const CheckResult other = check_resealed(model, certificate_of(model, "lipsdp", "2:inf"));
   EXPECT_TRUE(other.valid) << other.reason;
 }
 
@@ -132,24 +127,24 @@ TEST(PrefixProof, IsRejectedWhenAPartIsFalse) {
   const Json good = certificate_of(model, "lipsdp", "2");
   Json changed = good;
   changed["claim"]["upper"]["value"] = 0.999 * good["claim"]["upper"]["value"].get<double>();
-  EXPECT_FALSE(check_resealed_chain(model, changed).valid);
+  EXPECT_FALSE(check_resealed(model, changed).valid);
   changed = good;
   changed["proof"][0]["chains"][0]["rho"] =
       0.9 * good["proof"][0]["chains"][0]["rho"].get<double>();
-  EXPECT_FALSE(check_resealed_chain(model, changed).valid);
+  EXPECT_FALSE(check_resealed(model, changed).valid);
   for (const char* at : {"v", "u", "y", "nothing"}) {
     changed = good;
     changed["proof"][0]["chains"][0]["to"] = at;
-    EXPECT_FALSE(check_resealed_chain(model, changed).valid) << at;
+    EXPECT_FALSE(check_resealed(model, changed).valid) << at;
   }
   changed = good;
   changed["proof"][0]["chains"][0].erase("to");
-  EXPECT_FALSE(check_resealed_chain(model, changed).valid);
+  EXPECT_FALSE(check_resealed(model, changed).valid);
   changed = good;
   for (Json& gain : changed["proof"][0]["gains"]) {
     if (gain["node"] == "softmax") gain["value"] = 0.49;
   }
-  EXPECT_FALSE(check_resealed_chain(model, changed).valid);
+  EXPECT_FALSE(check_resealed(model, changed).valid);
 }
 
 // (|x|, -|x|), a softmax, then y -> (|y_0 - y_1|, |y_0 - y_1|).
@@ -184,7 +179,7 @@ TEST(SegmentProof, IsExactWhereThePartsAre) {
   const double product = std::sqrt(2.0) * 0.5 * 2;
   EXPECT_GE(certificate["claim"]["upper"]["value"].get<double>(), product);
   EXPECT_LE(certificate["claim"]["upper"]["value"].get<double>(), product * 1.001);
-  const CheckResult result = check_resealed_chain(model, certificate);
+  const CheckResult result = check_resealed(model, certificate);
   EXPECT_TRUE(result.valid) << result.reason;
 }
 
@@ -195,19 +190,19 @@ TEST(SegmentProof, IsRejectedWhenAPartIsFalse) {
     Json changed = good;
     Json& rho = changed["proof"][0]["chains"][part]["rho"];
     rho = 0.9 * rho.get<double>();
-    EXPECT_FALSE(check_resealed_chain(model, changed).valid) << part;
+    EXPECT_FALSE(check_resealed(model, changed).valid) << part;
     changed = good;
     changed["proof"][0]["chains"].erase(part);
-    EXPECT_FALSE(check_resealed_chain(model, changed).valid) << part;
+    EXPECT_FALSE(check_resealed(model, changed).valid) << part;
   }
   for (const char* from : {"u", "v", "w", "p", "q", "y", "A", "nothing"}) {
     Json changed = good;
     changed["proof"][0]["chains"][1]["from"] = from;
-    EXPECT_FALSE(check_resealed_chain(model, changed).valid) << from;
+    EXPECT_FALSE(check_resealed(model, changed).valid) << from;
   }
   Json changed = good;
   changed["proof"][0]["chains"][1].erase("from");
-  EXPECT_FALSE(check_resealed_chain(model, changed).valid);
+  EXPECT_FALSE(check_resealed(model, changed).valid);
 }
 
 // A part from a value that another way leads around would leave that way out.
@@ -224,10 +219,10 @@ TEST(SegmentProof, IsRejectedWhereAnotherWayLeadsAround) {
   const OnnxModel model = w.read();
   const Json good = certificate_of(model, "lipsdp", "2");
   EXPECT_FALSE(good["proof"][0]["chains"][0].contains("to"));
-  EXPECT_TRUE(check_resealed_chain(model, good).valid);
+  EXPECT_TRUE(check_resealed(model, good).valid);
   Json changed = good;
   changed["proof"][0]["chains"][0]["from"] = "a";
-  const CheckResult result = check_resealed_chain(model, changed);
+  const CheckResult result = check_resealed(model, changed);
   EXPECT_FALSE(result.valid);
   EXPECT_NE(result.reason.find("alone"), std::string::npos) << result.reason;
 }

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json_reader.h"
+#include "base/rounding_basic.h"
 #include "base/sha256.h"
 #include "lipscope/error.h"
 #include "proof/proof_json.h"
@@ -30,7 +31,9 @@ Bound read_bound(const JsonValue& value) {
   static constexpr std::array<std::string_view, 1> kProvedOnly{"proved"};
   return value.object([](JsonFields& fields) {
     (void)fields.at("guarantee").one_of(kProvedOnly);
-    return Bound{fields.at("value").number(), Guarantee::kProved, fields.at("method").text()};
+    const JsonValue claimed = fields.at("value");
+    if (claimed.number() == -kInf) claimed.refuse("expected a number or \"inf\"");
+    return Bound{claimed.number(), Guarantee::kProved, fields.at("method").text()};
   });
 }
 

@@ -18,6 +18,7 @@
 #include "robust/local_radius.h"
 #include "robust/logit_ranges.h"
 #include "robust/pair_constants.h"
+#include "robust/well_defined.h"
 
 namespace lipscope {
 
@@ -196,12 +197,15 @@ LocalAnswer Certifier::Parts::local_radius(LocalQuestion& question,
 void Certifier::improve(std::span<const double> point, Decision& decision,
                         const std::function<bool()>& stop) const {
   if (!decision.certain || !std::isfinite(decision.radius)) return;
+  const double high = well_defined_radius(
+      parts_->graph, point, decision.attack_radius.value_or(std::max(1.0, 64 * decision.radius)));
+  if (!(high > decision.radius)) return;
   LocalQuestion question{
       .point = point,
       .norm = parts_->options.norm,
       .winner = decision.predicted,
       .low = decision.radius,
-      .high = decision.attack_radius.value_or(std::max(1.0, 64 * decision.radius)),
+      .high = high,
       .parts = parts_->options.parts,
       .needed = [&](double radius) { return parts_->needed(point, decision.predicted, radius); }};
   std::string method;

@@ -134,6 +134,32 @@ TEST(Certifier, TiesAndWrongPredictionsHaveNoRadius) {
   EXPECT_EQ(wrong.radius, 0);
 }
 
+// Beyond it a logit is no number, and no class the largest; a later operator does not mend that.
+TEST(Certifier, NoRadiusReachesWhereTheNetworkHasNoValue) {
+  struct {
+    const char* op;
+    double start, edge;  // of the second entry, and how far it is from having no value
+    bool cut;
+  } const cases[] = {{"Sqrt", 0.01, 0.01, false}, {"Log", 1e-3, 1e-3, false},
+                     {"Asin", 0.9, 0.1, false},   {"Sqrt", 0.01, 0.01, true},
+                     {"Log", 1e-3, 1e-3, true},   {"Reciprocal", 0.25, 0.25, true}};
+  for (const auto& [op, start, edge, cut] : cases) {
+    for (const Norm& norm : {Norm(2), Norm::infinity()}) {
+      GraphMaker m;
+      const ValueId inner = m.add(op, {m.input({1, 2})});
+      const ValueId cut_off = cut ? m.add("Tanh", {inner}) : inner;
+      const Graph graph = m.finish(m.add("Add", {cut_off, m.weights({2}, {9, -9})}));
+      Certifier certifier(graph, {.norm = norm});
+      const std::vector<double> x{0.5, start};
+      Decision found = certifier.decide(x, std::vector<Index>{0})[0];
+      EXPECT_TRUE(found.certain) << op;
+      certifier.improve(x, found, kNever);
+      EXPECT_LE(found.radius, edge) << op;
+      EXPECT_GT(found.radius, 0.5 * edge) << op << (cut ? " cut off" : "");
+    }
+  }
+}
+
 TEST(Certifier, OneLogitIsNoClassifier) {
   EXPECT_THROW(Certifier(linear_classifier(2, {1, 0}), {}), Error);
 }

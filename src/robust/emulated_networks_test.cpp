@@ -49,30 +49,57 @@ std::vector<Interval> real_values(const Graph& graph, const Reals& x) {
   return found;
 }
 
+// The step of norm 1 that goes furthest along g.
+Reals steepest_step(const Reals& g, const Norm& norm) {
+  Reals step(g.size(), 0);
+  const auto largest = static_cast<std::size_t>(
+      std::ranges::max_element(g, {}, [](double e) { return std::fabs(e); }) - g.begin());
+  double length = 0;
+  for (const double e : g) length = std::hypot(length, e);
+  for (std::size_t i = 0; i < g.size(); ++i) {
+    const double side = std::copysign(1.0, g[i]);
+    step[i] = norm.p() == 1   ? (i == largest ? side : 0)
+              : norm.p() == 2 ? (length > 0 ? g[i] / length : 0)
+                              : side;
+  }
+  return step;
+}
+Reals random_step(const Norm& norm, std::size_t size, Rng& rng) {
+  Reals g(size);
+  for (double& e : g) e = std::normal_distribution<double>()(rng);
+  if (norm.p() == 1 && rng() % 2 == 0) {  // inside a face
+    double sum = 0;
+    for (const double e : g) sum += std::fabs(e);
+    for (double& e : g) e /= sum;
+    return g;
+  }
+  if (!std::isinf(norm.p()) || rng() % 2 == 0) return steepest_step(g, norm);
+  for (double& e : g) e = std::uniform_real_distribution<double>(-1, 1)(rng);
+  return g;
+}
+// Not quite to the end of the step: the ball is that of real numbers.
+Reals moved_by(const Reals& center, double radius, const Reals& step) {
+  Reals x = center;
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] += 0.9999 * radius * step[i];
+  return x;
+}
+
 struct Tally {
   int said = 0, all = 0;
   double closest = 0;  // of an error to its bound
 };
 
 // Every computed output lies within its bound of the real one.
-void attack(const EmulatedGraph& net, const Reals& center, double radius,
+void attack(const EmulatedGraph& net, const Reals& center, double radius, const Norm& norm,
             const InferenceFormat& format, Rng& rng, Tally& tally) {
   const Graph& graph = net.graph;
-  const Reals bound =
-      inference_error(graph, graph.outputs()[0], format, Norm::infinity())(center, radius);
+  const Reals bound = inference_error(graph, graph.outputs()[0], format, norm)(center, radius);
   tally.all += static_cast<int>(bound.size());
   const auto said = std::ranges::count_if(bound, [](double b) { return b < kInf; });
   tally.said += static_cast<int>(said);
   if (said == 0) return;
   for (const Habits& habits : all_habits(format)) {
-    Reals x = center;
-    for (double& e : x) {
-      const double side = rng() % 2 == 0 ? -1 : 1;
-      e += habits.fused ? side * radius
-                        : radius * std::uniform_real_distribution<double>(-1, 1)(rng);
-      e = std::clamp(e, center[static_cast<std::size_t>(&e - x.data())] - radius,
-                     center[static_cast<std::size_t>(&e - x.data())] + radius);
-    }
+    const Reals x = moved_by(center, radius, random_step(norm, center.size(), rng));
     const std::vector<Interval> real = real_values(graph, x);
     const Reals seen = emulate(net, x, habits);
     for (std::size_t i = 0; i < bound.size(); ++i) {
@@ -231,10 +258,12 @@ TEST_P(StepKinds, ResultsLieWithinTheirBounds) {
         const ValueId x = m.input({1, 2, 4, 4});
         const EmulatedGraph net = m.done(GetParam().build(m, x, rng, size));
         const Reals center = numbers(rng, 32, x_size);
-        attack(net, center, rng() % 2 == 0 ? 0 : 0.01 * x_size, format, rng, tally);
+        const Norm norm = std::vector{Norm::infinity(), Norm(2), Norm(1)}[rng() % 3];
+        attack(net, center, rng() % 2 == 0 ? 0 : 0.01 * x_size, norm, format, rng, tally);
         if (HasFatalFailure()) {
           FAIL() << to_string(format.values) << " sums " << to_string(format.sums) << " flush "
-                 << format.flush_to_zero << " input " << x_size << " stored " << size;
+                 << format.flush_to_zero << " input " << x_size << " stored " << size << " norm "
+                 << norm.name();
         }
       }
     }
@@ -276,20 +305,39 @@ EmulatedGraph random_network(Rng& rng, int kind, const std::string& last) {
   return m.done(x);
 }
 
+// Directions in which the output of each rival gains on the winner's, in real numbers.
+std::vector<Reals> against(const Graph& graph, const Reals& center, std::size_t winner,
+                           double step) {
+  const auto values = [&](const Reals& x) {
+    Reals middle;
+    for (const Interval& e : real_values(graph, x)) middle.push_back(midpoint(e));
+    return middle;
+  };
+  const Reals here = values(center);
+  std::vector<Reals> found(here.size(), Reals(center.size()));
+  for (std::size_t i = 0; i < center.size(); ++i) {
+    Reals x = center;
+    x[i] += step;
+    const Reals there = values(x);
+    for (std::size_t j = 0; j < here.size(); ++j)
+      found[j][i] = (there[j] - here[j]) - (there[winner] - here[winner]);
+  }
+  found.erase(found.begin() + static_cast<std::ptrdiff_t>(winner));
+  return found;
+}
+
 // Every input within a proved radius has the proved class, whatever the runtime does.
 void expect_decisions_hold(const EmulatedGraph& net, const Reals& center, const Decision& decision,
-                           const InferenceFormat& format, double radius, Rng& rng) {
+                           const InferenceFormat& format, const Norm& norm, Rng& rng) {
+  const auto winner = static_cast<std::size_t>(decision.predicted);
+  std::vector<Reals> steps{Reals(center.size(), 0)};
+  for (const Reals& g : against(net.graph, center, winner, 0.01 * decision.radius))
+    steps.push_back(steepest_step(g, norm));
   for (const Habits& habits : all_habits(format)) {
-    for (int k = 0; k < 3; ++k) {
-      Reals x = center;
-      for (double& e : x) {
-        const double step = k == 0   ? 0
-                            : k == 1 ? (rng() % 2 == 0 ? -1 : 1)
-                                     : std::uniform_real_distribution<double>(-1, 1)(rng);
-        e += 0.999 * radius * step;
-      }
-      const Reals seen = emulate(net, x, habits);
-      const auto winner = static_cast<std::size_t>(decision.predicted);
+    std::vector<Reals> all = steps;
+    for (int k = 0; k < 2; ++k) all.push_back(random_step(norm, center.size(), rng));
+    for (const Reals& step : all) {
+      const Reals seen = emulate(net, moved_by(center, decision.radius, step), habits);
       for (std::size_t j = 0; j < seen.size(); ++j) {
         ASSERT_TRUE(j == winner || seen[winner] > seen[j]) << "way " << habits.way;
       }
@@ -297,35 +345,76 @@ void expect_decisions_hold(const EmulatedGraph& net, const Reals& center, const 
   }
 }
 
+// A network and its logits.
+struct Classifier {
+  EmulatedGraph net;
+  Selected logits;
+};
+Classifier random_classifier(Rng& rng, int kind) {
+  const std::string last = std::vector<std::string>{
+      "", "Softmax", "LogSoftmax", "Sigmoid"}[static_cast<std::size_t>(kind / 3 % 4)];
+  EmulatedGraph net = random_network(rng, kind, last);
+  EXPECT_EQ(final_squash(net.graph) != nullptr, !last.empty());
+  Selection selection;
+  selection.logits = !last.empty();
+  Selected logits = select(net.graph, selection);
+  return {std::move(net), std::move(logits)};
+}
+
+// Attacks the radius of the class that is right, after `looks` of a search around the sample.
+bool attack_radius(const Classifier& c, const InferenceFormat& format, const Norm& norm,
+                   const Reals& center, int looks, Rng& rng) {
+  Certifier certifier(c.logits.graph, {.norm = norm,
+                                       .parts = looks,
+                                       .margins_needed = inference_margins(
+                                           c.net.graph, final_squash(c.net.graph), format, norm)});
+  certifier.find_constants(std::chrono::duration<double>(0.01), {});
+  for (Index label = 0; label < 4; ++label) {
+    Decision found = certifier.decide(center, std::vector<Index>{label})[0];
+    if (looks > 0) certifier.improve(center, found, [] { return false; });
+    if (!(found.radius > 0)) continue;
+    expect_decisions_hold(c.net, center, found, format, norm, rng);
+    return true;
+  }
+  return false;
+}
+
+const Norm kNorms[] = {Norm::infinity(), Norm(2), Norm(1)};
+
 TEST(InferenceDecisions, HoldForNetworksRunInTheFormat) {
   Rng rng(29);
   int proved = 0;
   for (int kind = 0; kind < 24; ++kind) {
-    const std::string last = std::vector<std::string>{
-        "", "Softmax", "LogSoftmax", "Sigmoid"}[static_cast<std::size_t>(kind / 3 % 4)];
-    const EmulatedGraph net = random_network(rng, kind, last);
-    const Node* squash = final_squash(net.graph);
-    ASSERT_EQ(squash != nullptr, !last.empty());
-    Selection selection;
-    selection.logits = squash != nullptr;
-    const Selected logits = select(net.graph, selection);
+    const Classifier c = random_classifier(rng, kind);
     for (const InferenceFormat& format : every_format()) {
-      Certifier certifier(logits.graph, {.norm = Norm::infinity(),
-                                         .margins_needed = inference_margins(
-                                             net.graph, squash, format, Norm::infinity())});
-      certifier.find_constants(std::chrono::duration<double>(0.01), {});
       const Reals center = numbers(rng, 32, kind % 5 == 0 ? 30 : 1);
-      for (Index label = 0; label < 4; ++label) {
-        Decision found = certifier.decide(center, std::vector<Index>{label})[0];
-        if (!(found.radius > 0)) continue;
-        ++proved;
-        if (proved % 8 == 0) certifier.improve(center, found, [] { return false; });
-        expect_decisions_hold(net, center, found, format, found.radius, rng);
-        ASSERT_FALSE(HasFatalFailure()) << kind << " " << last << " " << to_string(format.values);
-      }
+      const Norm& norm = kNorms[rng() % 3];
+      proved += attack_radius(c, format, norm, center, 0, rng) ? 1 : 0;
+      ASSERT_FALSE(HasFatalFailure())
+          << kind << " " << to_string(format.values) << " norm " << norm.name();
     }
   }
   EXPECT_GT(proved, 60);
+}
+
+// Bounds around the sample leave less room: the rounding is all that is between radius and rival.
+TEST(InferenceDecisions, HoldForLocalRadii) {
+  Rng rng(37);
+  int proved = 0;
+  for (int kind = 0; kind < 12; ++kind) {
+    const Classifier c = random_classifier(rng, kind);
+    for (const InferenceFormat& format : {InferenceFormat{Type::kFloat16, Type::kFloat16},
+                                          InferenceFormat{Type::kBFloat16, Type::kFloat32},
+                                          InferenceFormat{Type::kFloat32, Type::kFloat32, true}}) {
+      for (const Norm& norm : kNorms) {
+        const Reals center = numbers(rng, 32, 1);
+        proved += attack_radius(c, format, norm, center, 20, rng) ? 1 : 0;
+        ASSERT_FALSE(HasFatalFailure())
+            << kind << " " << to_string(format.values) << " norm " << norm.name();
+      }
+    }
+  }
+  EXPECT_GT(proved, 30);
 }
 
 // The models that come with the project, at the first test images.

@@ -8,10 +8,9 @@ namespace {
 using namespace lipscope::testing_support;
 using lipscope::Index;
 
-// One head with unit weights on tokens of width 1, an added mask, and 3 more outputs on request.
-std::string head_model(Index tokens, const std::vector<float>& mask = {}) {
-  ModelWriter writer;
-  writer.input("x", {1, tokens, 1});
+// One head with unit weights on tokens of width 1, and an added mask. The value "x" has to be
+// there.
+std::string head_behind(ModelWriter writer, Index tokens, const std::vector<float>& mask = {}) {
   writer.weight("w", {1, 1}, {1});
   for (const char* name : {"q", "k", "v"}) writer.node("MatMul", {"x", "w"}, {name}, name);
   auto* turn = writer.node("Transpose", {"k"}, {"kt"}, "turn");
@@ -30,6 +29,11 @@ std::string head_model(Index tokens, const std::vector<float>& mask = {}) {
   writer.node("MatMul", {"p", "v"}, {"y"}, "mix");
   writer.output("y");
   return writer.bytes();
+}
+std::string head_model(Index tokens, const std::vector<float>& mask = {}) {
+  ModelWriter writer;
+  writer.input("x", {1, tokens, 1});
+  return head_behind(writer, tokens, mask);
 }
 
 // The product that stands in the way, and what to do about it.
@@ -159,6 +163,47 @@ TEST_F(Cli, AttentionChecksTokenIds) {
   EXPECT_NEAR(document["model"]["local"]["lower"]["value"].get<double>(), 1.303152069591, 1e-9);
   expect_failure("attention " + model + " --input " + file("bad.csv", "0,7\n"), 3, "7");
   expect_failure("attention " + model + " --input " + file("below.csv", "0,-9\n"), 3, "-9");
+}
+
+// Integers that are cast at once: the constant at a point is that of the function of real numbers.
+TEST_F(Cli, AttentionOfIntegersIsThatOfRealNumbers) {
+  ModelWriter writer;
+  writer.input("bytes", {1, 2, 1}, onnx::TensorProto::UINT8);
+  set_attribute(writer.node("Cast", {"bytes"}, {"x"}, "real"), "to", Index{1});
+  const std::string whole = file("whole.onnx", head_behind(writer, 2)),
+                    real = file("real.onnx", head_model(2)), x = file("x.csv", "0\n1\n");
+  const auto ask = [&](const std::string& model) {
+    return Json::parse(
+        run("attention --json " + model + " --input " + x + " --radius 0.01 --norm 2").out);
+  };
+  const Json found = ask(whole), expected = ask(real);
+  EXPECT_EQ(found["integers_as_reals"], Json::array({"bytes"})) << found;
+  EXPECT_FALSE(expected.contains("integers_as_reals"));
+  EXPECT_EQ(found["model"]["local"], expected["model"]["local"]);
+  const auto on_ball = [](const Json& document) {
+    return document["model"]["ball"]["upper"]["value"].get<double>();
+  };
+  EXPECT_NEAR(on_ball(found), on_ball(expected), 1e-9);
+  EXPECT_EQ(found["blocks"][0]["local"], expected["blocks"][0]["local"]);
+  EXPECT_GT(found["model"]["local"]["lower"]["value"].get<double>(), 1.3);
+  EXPECT_NE(run("attention " + whole + " --input " + x).out.find("bytes"), std::string::npos);
+}
+
+TEST_F(Cli, AttentionOfIntegersThatAreComputedWithIsRefused) {
+  const auto model = [](const std::string& op) {
+    ModelWriter writer;
+    writer.input("n", {1, 2, 1}, onnx::TensorProto::INT32);
+    if (op == "Cast") {  // 300 becomes 44
+      set_attribute(writer.node(op, {"n"}, {"l"}, "integers"), "to", Index{2});
+    } else {
+      writer.node(op, {"n", "n"}, {"l"}, "integers");
+    }
+    set_attribute(writer.node("Cast", {"l"}, {"x"}, "real"), "to", Index{1});
+    return head_behind(writer, 2);
+  };
+  const std::string x = file("x.csv", "0\n1\n");
+  for (const char* op : {"Mul", "Add", "Cast"})
+    expect_failure("attention " + file("n.onnx", model(op)) + " --input " + x, 4, "no attention");
 }
 
 TEST_F(Cli, InspectShowsAttention) {

@@ -27,6 +27,7 @@ struct Array {
   Dims dims;
   std::vector<Number> entries;
   bool moving = false;  // depends on an input of the graph
+  bool real = false;    // integers of the file, taken as real numbers until they are cast
 
   Array() = default;
   Array(Type t, Dims d) : type(t), dims(std::move(d)), entries(to_size(count(dims))) {}

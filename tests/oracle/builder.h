@@ -72,6 +72,7 @@ class Builder {
   onnx::ModelProto finish(const Value& output) const;
   // Numbers stored in floating constants: where a graph may have its kinks.
   const std::vector<double>& landmarks() const { return landmarks_; }
+  double near = 0;   // where inputs should lie to see it all, if not 0
   bool tame = true;  // of ordinary size, and nothing cancels: rounding errors stay small
 
  private:

@@ -25,6 +25,8 @@ Array cast_to(const Array& x, Type type) {
           compare(y.at(i), e) != 0) {
         throw Undefined("a Cast that may round or not");
       }
+    } else if (x.real && type != T::BOOL) {
+      y.at(i) = e;
     } else if (type == T::BOOL) {
       y.at(i) = Number(e.is_nan() || sign(e) != 0 ? 1 : 0);
     } else {

@@ -75,6 +75,7 @@ Evaluator::Values Evaluator::nodes(const Values& inputs, const Values* known) {
       if (proto->output(k).empty()) continue;
       Array& value = out.at(static_cast<std::size_t>(k));
       value.moving = moving;
+      value.real = node.any_real() && !is_floating(value.type);
       values.insert_or_assign(proto->output(k), std::move(value));
     }
   }

@@ -13,13 +13,9 @@ struct Weighted {
   int weight;
   Recipe recipe;
 };
-const std::vector<Weighted> kLayers = {{22, scaled_by_constant},
-                                       {10, chosen_by_constant},
-                                       {28, plain_layer},
-                                       {10, shape_layer},
-                                       {9, resized},
-                                       {5, cast_layer},
-                                       {16, pattern}};
+const std::vector<Weighted> kLayers = {
+    {20, scaled_by_constant}, {2, tiny_clip}, {10, chosen_by_constant}, {28, plain_layer},
+    {10, shape_layer},        {9, resized},   {5, cast_layer},          {16, pattern}};
 
 Value layer(Builder& b, const Value& x) {
   constexpr int kAttempts = 8;
@@ -51,7 +47,7 @@ Value add_layers(Builder& b, Value x, Index depth) {
 
 RandomGraph finished(Builder& b, const Value& y, const std::string& wrt) {
   const Value last = b.add("Identity", {y});
-  return {b.finish(last), wrt, b.tame, b.landmarks()};
+  return {b.finish(last), wrt, b.tame, b.landmarks(), b.near};
 }
 
 RandomGraph layered(std::uint64_t seed) {
@@ -71,13 +67,18 @@ RandomGraph layered(std::uint64_t seed) {
                                     {1, 1, 3, 3},
                                     {2, 3},
                                     {1, 2, 3}});
-  Value x = b.input("x", type, dims);
+  const bool whole = b.chance(8);
+  const Value x =
+      whole ? cast_at_once(
+                  b, b.input("x", b.one_of<Type>({T::UINT8, T::INT32, T::INT64, T::INT8}), dims),
+                  type)
+            : b.input("x", type, dims);
   std::string wrt;
   Value y = x;
   if (b.chance(18)) {
     const Type other = b.one_of<Type>({type, type, T::INT64, T::INT32, T::BOOL, T::FLOAT});
-    const Value second = b.input("m", other, b.chance(50) ? Dims{1} : dims);
-    if (!is_floating(other) || b.chance(60)) wrt = "x";
+    const Value second = b.input("m", other, b.chance(50) ? Dims{1} : x.dims());
+    if (b.chance(is_floating(other) ? 60 : 80)) wrt = "x";
     y = two_inputs(b, x, second);
   }
   y = add_layers(b, y, 1 + b.pick(3));

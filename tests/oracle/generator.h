@@ -11,6 +11,7 @@ struct RandomGraph {
   std::string wrt;  // the input that moves; empty: all
   bool tame = true;
   std::vector<double> landmarks;  // numbers stored in the graph
+  double near = 0;                // where its inputs should lie, if not 0
 };
 // A seed means the same graph everywhere.
 RandomGraph random_graph(std::uint64_t seed);

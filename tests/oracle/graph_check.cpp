@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "io/onnx_tensor.h"
 #include "lipscope/certificate.h"
 #include "lipscope/error.h"
 #include "lipscope/evaluate.h"
@@ -20,6 +21,7 @@ namespace {
 
 using lipscope::Guarantee;
 using lipscope::Tensor;
+constexpr auto kBool = lipscope::ElementType::kBool;
 
 constexpr std::uint64_t kCertificateShare = 8, kPlannedShare = 10;
 
@@ -90,6 +92,11 @@ class GraphCheck {
       const lipscope::Value& value = selected_->graph.value(id);
       if (lipscope::is_floating(value.type.type)) moving.push_back(value.name);
     }
+    // A function of nothing would have to be a constant.
+    if (moving.empty()) {
+      for (const auto& input : made_.model.graph().input()) moving.push_back(input.name());
+      no_reals_ = true;
+    }
     starts_inside_ = !selected_->from.empty();
     Evaluator::Values others;
     for (const auto& input : made_.model.graph().input()) {
@@ -117,13 +124,16 @@ class GraphCheck {
     for (const lipscope::ValueId id : whole_->inputs()) {
       const lipscope::Value& value = whole_->value(id);
       Tensor tensor = Tensor::zeros(value.type.type, value.type.shape);
-      if (!lipscope::is_floating(value.type.type)) return;
-      for (double& e : tensor.doubles()) e = std::round(normal() * 1024) / 1024;
+      if (lipscope::is_floating(value.type.type)) {
+        for (double& e : tensor.doubles()) e = std::round(normal() * 1024) / 1024;
+      } else {
+        constexpr Index kBelow = 100;  // in every type
+        for (Index& e : tensor.ints()) e = pick(value.type.type == kBool ? 2 : kBelow);
+      }
       for (const auto& input : made_.model.graph().input()) {
         if (input.name() != value.name) continue;
         Array array(input.type().tensor_type().elem_type(), value.type.shape);
-        for (Index i = 0; i < array.size(); ++i)
-          array.at(i) = Number(tensor.doubles()[Array::to_size(i)]);
+        for (Index i = 0; i < array.size(); ++i) array.at(i) = Number(tensor.at(i));
         values.emplace(value.name, std::move(array));
       }
       inputs.push_back(std::move(tensor));
@@ -140,6 +150,11 @@ class GraphCheck {
       return;
     }
     ++tally_.evaluations;
+    if (got[0].type() != lipscope::element_type(expected.type)) {
+      fail(fmt::format("eval: type {} instead of {}", to_string(got[0].type()),
+                       type_name(expected.type)));
+      return;
+    }
     if (got[0].shape() != expected.dims) {
       fail(fmt::format("eval: shape {} instead of {}", fmt::join(got[0].shape(), "x"),
                        fmt::join(expected.dims, "x")));
@@ -159,7 +174,9 @@ class GraphCheck {
   }
   static std::string text_of(const std::vector<Tensor>& tensors) {
     std::string text;
-    for (const Tensor& t : tensors) text += fmt::format("{} ", t.doubles());
+    for (const Tensor& t : tensors) {
+      for (Index i = 0; i < t.size(); ++i) text += fmt::format("{:.17g} ", t.at(i));
+    }
     return text;
   }
 
@@ -179,21 +196,28 @@ class GraphCheck {
     for (double& e : x) e = coordinate(scale);
     // Nearly equal entries: where a variance is small.
     for (double& e : x) e = same ? x[0] + 1e-4 * scale * normal() : e;
+    // What an integer input takes in the file.
+    const bool whole = !selected_->conventions.integers_as_reals.empty() && pick(2) == 0;
+    for (double& e : x) e = whole ? std::round(e * 10) : e;
     return x;
   }
 
   lipscope::Domain random_domain() {
     lipscope::Domain domain;
     const auto n = static_cast<Index>(function_->size());
-    const Index kind = pick(10);
-    if (kind < 5) return domain;
+    const Index kind = made_.near != 0 ? 5 + pick(5) : pick(10);
+    if (kind < 5 || no_reals_) return domain;
     Point centre = random_point();
+    double scale = pick(2) == 0 && centre[0] != 0 ? std::abs(centre[0]) : 1.0;
     if (pick(5) == 0 && !made_.landmarks.empty()) {
       std::fill(centre.begin(), centre.end(),
                 one_of(made_.landmarks) * one_of(std::vector{1.0, 0.75, 1.5}));
     }
-    const double radius = one_of(std::vector{1.0, 0.1, 1e-3, 5.0}) *
-                          (pick(2) == 0 && centre[0] != 0 ? std::abs(centre[0]) : 1.0);
+    if (made_.near != 0 && pick(4) != 0) {
+      std::fill(centre.begin(), centre.end(), made_.near * one_of(std::vector{0.8, 0.8, 0.8, 1.0}));
+      scale = std::abs(made_.near);
+    }
+    const double radius = scale * one_of(std::vector{1.0, 0.1, 1e-3, 5.0});
     if (kind < 8 || kind == 9) {
       Point low = centre, high = centre;
       for (std::size_t i = 0; i < low.size(); ++i) {
@@ -228,6 +252,10 @@ class GraphCheck {
       if (pick(6) == 0) budget.methods.emplace_back("pattern-ascent");
       if (pick(3) == 0) budget.methods.emplace_back("graph-jacobian");
       if (pick(4) == 0) budget.methods.emplace_back("fast-lip");
+      if (pick(made_.near != 0 ? 2 : 20) == 0) {
+        budget.methods.emplace_back("exact-local");
+        budget.time = std::chrono::duration<double>(0.2);
+      }
     }
     lipscope::RunContext context;
     context.seed = seed_;
@@ -410,6 +438,7 @@ class GraphCheck {
   lipscope::Selection selection_;
   std::optional<Function> function_;
   bool starts_inside_ = false;
+  bool no_reals_ = false;  // no input of the selected graph
   Tally tally_;
 };
 

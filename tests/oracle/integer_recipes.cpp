@@ -42,7 +42,43 @@ Value combined(Builder& b, const Value& x) {
   }
 }
 
+// The same integers elsewhere, or in another type, which may not hold them all.
+Value moved_integers(Builder& b, const Value& x) {
+  const auto rank = static_cast<Index>(x.dims().size());
+  switch (b.pick(6)) {
+    case 0: return b.add("Transpose", {x});
+    case 1: return reshaped(b, x, {-1});
+    case 2: return unsqueezed(b, x, {0});
+    case 3: {
+      const Index axis = b.pick(rank), n = x.dims()[Array::to_size(axis)];
+      std::vector<Index> places;
+      for (Index k = 0; k < n; ++k) places.push_back(b.pick(n));
+      return b.add("Gather", {x, b.integers(places)}, {{"axis", axis}});
+    }
+    case 4: return b.add("Concat", {x, x}, {{"axis", b.pick(rank)}});
+    default:
+      return b.add("Cast", {x},
+                   {{"to", b.one_of<Index>({T::INT64, T::INT64, T::INT32, T::INT16, T::INT8})}});
+  }
+}
+
 }  // namespace
+
+Value cast_at_once(Builder& b, const Value& whole, Type type) {
+  Value x = whole;
+  for (Index k = b.pick(3); k > 0; --k) x = moved_integers(b, x);
+  const bool byte = x.type() == T::UINT8 || x.type() == T::INT8;
+  if (byte && b.opset() >= 10 && b.chance(50)) {
+    const Value scale = b.scalar(T::FLOAT, b.one_of<double>({0.5, 1.0007, 1.0 / 255, 3}));
+    const Value y = b.chance(40)
+                        ? b.add("DequantizeLinear", {x, scale})
+                        : b.add("DequantizeLinear",
+                                {x, scale, b.constant(x.type(), {}, {double(b.pick(100))})});
+    return type == T::FLOAT ? y : b.add("Cast", {y}, {{"to", Index{type}}});
+  }
+  const Value y = b.add("Cast", {x}, {{"to", Index{type}}});
+  return b.chance(40) ? b.add("Mul", {y, b.scalar(type, 1.0 / 255)}) : y;
+}
 
 Value integer_constant(Builder& b, Type type) {
   b.tame = false;

@@ -222,6 +222,27 @@ Value product_of_moving(Builder& b, const Value& x) {
 
 }  // namespace
 
+// Bounds next to 0, and values that are as small.
+Value tiny_clip(Builder& b, const Value& x) {
+  if (x.type() != T::DOUBLE || b.opset() < 11) throw Rejected("no bounds of this size");
+  b.tame = false;
+  static const std::vector<double> kBounds = {9.9e-301, 6e-301, 1e-305, 0x1p-1022, 0x1p-1060};
+  const double bound = b.one_of(kBounds) * b.one_of<double>({1, 1, -1});
+  const Value end = b.scalar(x.type(), bound),
+              other = b.scalar(x.type(), b.chance(50) ? 0 : -bound);
+  const Value none = b.chance(50) ? kAbsent : other;
+  const auto cut = [&](const Value& in) {
+    return bound > 0 ? clipped(b, in, none, end) : clipped(b, in, end, none);
+  };
+  if (x.name == "x" && b.chance(70)) {
+    b.near = bound;
+    return b.add("Mul", {cut(x), b.scalar(x.type(), 3)});
+  }
+  const double size = std::max(std::abs(bound) * b.one_of<double>({0.5, 1, 2}), 1e-307);
+  const Value small = b.add("Mul", {x, b.scalar(x.type(), size)});
+  return b.add("Div", {cut(small), b.scalar(x.type(), size)});
+}
+
 Value scaled_by_constant(Builder& b, const Value& x) {
   const Value c = odd_constant(b, x.type());
   switch (b.pick(6)) {

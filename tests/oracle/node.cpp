@@ -13,6 +13,10 @@ bool Node::any_moving() const {
   return std::any_of(inputs_.begin(), inputs_.end(),
                      [](const Array* a) { return a != nullptr && a->moving; });
 }
+bool Node::any_real() const {
+  return std::any_of(inputs_.begin(), inputs_.end(),
+                     [](const Array* a) { return a != nullptr && a->real; });
+}
 
 const onnx::AttributeProto* Node::find(const std::string& name) const {
   for (const auto& a : proto_.attribute()) {

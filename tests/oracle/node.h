@@ -24,6 +24,7 @@ class Node {
   bool has(Index k) const { return k < num_inputs() && inputs_[Array::to_size(k)] != nullptr; }
   const Array& in(Index k) const;
   bool any_moving() const;
+  bool any_real() const;
 
   const onnx::AttributeProto* find(const std::string& name) const;
   Index integer(const std::string& name, Index fallback) const;

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The oracle against the official ONNX backend tests (Debian package libonnx-testdata):
+// The oracle against the official ONNX backend tests:
 //   oracle_suite DATA_FOLDER [MINIMUM]
 // A model is skipped when it has an operator, a type or an attribute the oracle does not know.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include "tests/oracle/evaluator.h"
+#include "tests/support/backend_suite.h"
 
 namespace oracle {
 namespace {
@@ -51,68 +49,42 @@ std::string difference(const Array& got, const Array& expected) {
 // Levels that a division in float32 decides.
 constexpr std::string_view kTies = "test_dynamicquantizelinear_expanded";
 
-std::string run_model(const fs::path& folder) {
+std::string compared(const fs::path& folder, const fs::path& data) {
   if (folder.filename() == kTies) throw Missing("ties of float32 numbers");
   onnx::ModelProto model;
   if (!model.ParseFromString(contents(folder / "model.onnx"))) return "cannot be read";
-  for (int set = 0;; ++set) {
-    const fs::path data = folder / fmt::format("test_data_set_{}", set);
-    if (!fs::exists(data)) return set == 0 ? "no data set" : "";
-    Evaluator::Values inputs;
-    for (int k = 0; k < model.graph().input_size(); ++k) {
-      const fs::path file = data / fmt::format("input_{}.pb", k);
-      const auto& input = model.graph().input(k);
-      if (!input.type().has_tensor_type()) throw Missing("an input that is no tensor");
-      if (!fs::exists(file)) continue;
-      Array array = read_array(file);
-      // The tests store bfloat16 as its bits.
-      if (array.type != input.type().tensor_type().elem_type()) throw Missing("bits of bfloat16");
-      inputs.emplace(input.name(), std::move(array));
-    }
-    Evaluator evaluator(model);
-    const std::vector<Array> outputs = evaluator.run(inputs);
-    for (std::size_t k = 0; k < outputs.size(); ++k) {
-      const std::string found =
-          difference(outputs[k], read_array(data / fmt::format("output_{}.pb", k)));
-      if (!found.empty()) return found;
-    }
+  Evaluator::Values inputs;
+  for (int k = 0; k < model.graph().input_size(); ++k) {
+    const fs::path file = data / fmt::format("input_{}.pb", k);
+    const auto& input = model.graph().input(k);
+    if (!input.type().has_tensor_type()) throw Missing("an input that is no tensor");
+    if (!fs::exists(file)) continue;
+    Array array = read_array(file);
+    // The tests store bfloat16 as its bits.
+    if (array.type != input.type().tensor_type().elem_type()) throw Missing("bits of bfloat16");
+    inputs.emplace(input.name(), std::move(array));
   }
+  Evaluator evaluator(model);
+  const std::vector<Array> outputs = evaluator.run(inputs);
+  for (std::size_t k = 0; k < outputs.size(); ++k) {
+    const std::string found =
+        difference(outputs[k], read_array(data / fmt::format("output_{}.pb", k)));
+    if (!found.empty()) return found;
+  }
+  return "";
 }
 
-int suite(int argc, char** argv) {
-  if (argc < 2 || !fs::is_directory(argv[1])) {
-    fmt::print(stderr, "oracle_suite: no data folder; install libonnx-testdata\n");
-    return 2;
+std::string run_oracle(const fs::path& folder, const fs::path& data) {
+  try {
+    return compared(folder, data);
+  } catch (const Missing& error) {
+    throw lipscope::testing_support::Skipped(error.what());
   }
-  std::vector<fs::path> folders;
-  for (const auto& kind : fs::directory_iterator(argv[1])) {
-    if (!fs::is_directory(kind.path()) || kind.path().filename() == "real") continue;
-    for (const auto& test : fs::directory_iterator(kind.path())) {
-      if (fs::exists(test.path() / "model.onnx")) folders.push_back(test.path());
-    }
-  }
-  std::sort(folders.begin(), folders.end());
-  int passed = 0, failed = 0, skipped = 0;
-  for (const fs::path& folder : folders) {
-    const std::string name = folder.filename().string();
-    try {
-      const std::string found = run_model(folder);
-      found.empty() ? ++passed : ++failed;
-      if (!found.empty()) fmt::print("failed   {}: {}\n", name, found);
-    } catch (const Missing& error) {
-      ++skipped;
-      fmt::print("skipped  {}: {}\n", name, error.what());
-    } catch (const std::exception& error) {
-      ++failed;
-      fmt::print("failed   {}: {}\n", name, error.what());
-    }
-  }
-  fmt::print("oracle: {} passed, {} failed, {} skipped\n", passed, failed, skipped);
-  const int minimum = argc > 2 ? std::atoi(argv[2]) : 0;
-  return failed == 0 && passed >= minimum ? 0 : 1;
 }
 
 }  // namespace
 }  // namespace oracle
 
-int main(int argc, char** argv) { return oracle::suite(argc, argv); }
+int main(int argc, char** argv) {
+  return lipscope::testing_support::backend_suite(argc, argv, oracle::run_oracle);
+}

@@ -38,15 +38,28 @@ Value sum(Builder& b, const Value& x, const Value& y) {
   return b.chance(50) ? b.add("Add", {x, y}) : b.add("Add", {y, x});
 }
 
+// A half of it, in one step or two; what two steps make together may be no double.
+Value halved(Builder& b, const Value& x, const Value& y) {
+  switch (b.pick(4)) {
+    case 0: return product(b, y, pattern_constant(b, x, 0.5));
+    case 1: return b.add("Div", {y, pattern_constant(b, x, 2)});
+    default: break;
+  }
+  const bool wide = x.type() == onnx::TensorProto::DOUBLE;
+  const double least = wide ? 0x1p-1074 : 0x1p-149;
+  const double factor = b.one_of<double>({1, 0.75, least, 3 * least, 0x1p60 * least, 1e30});
+  const double divisor = b.one_of<double>({2, 2, 4, 0.5, 0x1p70, 3});
+  b.tame = false;
+  const Value up = b.scalar(x.type(), factor), down = b.scalar(x.type(), divisor);
+  return b.chance(50) ? b.add("Div", {product(b, y, up), down})
+                      : product(b, b.add("Div", {y, down}), up);
+}
+
 Value gelu_erf(Builder& b, const Value& x) {
   const Value inner = b.chance(50) ? b.add("Div", {x, pattern_constant(b, x, std::sqrt(2.0))})
                                    : product(b, x, pattern_constant(b, x, std::sqrt(0.5)));
   const Value one = sum(b, b.add("Erf", {inner}), pattern_constant(b, x, 1));
-  switch (b.pick(3)) {
-    case 0: return product(b, product(b, x, one), pattern_constant(b, x, 0.5));
-    case 1: return product(b, product(b, x, pattern_constant(b, x, 0.5)), one);
-    default: return b.add("Div", {product(b, x, one), pattern_constant(b, x, 2)});
-  }
+  return b.chance(67) ? halved(b, x, product(b, x, one)) : product(b, halved(b, x, x), one);
 }
 Value gelu_tanh(Builder& b, const Value& x) {
   const Value cube =
@@ -54,8 +67,8 @@ Value gelu_tanh(Builder& b, const Value& x) {
   const Value curve = sum(b, x, product(b, cube, pattern_constant(b, x, 0.044715)));
   const Value squash =
       b.add("Tanh", {product(b, curve, pattern_constant(b, x, std::sqrt(2 / M_PI)))});
-  return product(b, product(b, x, pattern_constant(b, x, 0.5)),
-                 sum(b, squash, pattern_constant(b, x, 1)));
+  const Value one = sum(b, squash, pattern_constant(b, x, 1));
+  return b.chance(30) ? halved(b, x, product(b, x, one)) : product(b, halved(b, x, x), one);
 }
 Value silu(Builder& b, const Value& x) {
   const Value inner = b.chance(50) ? x : product(b, x, pattern_constant(b, x, 1.702));

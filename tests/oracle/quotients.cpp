@@ -70,6 +70,11 @@ Evaluator::Values Function::inputs(const Point& x) const {
   for (const auto& [name, shape] : moving_) {
     Array array = shape;
     for (Number& e : array.entries) e = Number(x.at(next++));
+    // Whole numbers of its type are what the file takes; others stand between them.
+    const auto fits = [&](const Number& e) {
+      return e.is_exact() && e.exact().get_den() == 1 && compare(wrapped(array.type, e), e) == 0;
+    };
+    array.real = !is_floating(array.type) && !std::ranges::all_of(array.entries, fits);
     values.insert_or_assign(name, std::move(array));
   }
   return values;

@@ -33,7 +33,10 @@ Value plain_layer(Builder& b, const Value& x);                     // layer_reci
 Value shape_layer(Builder& b, const Value& x);                     // shape_recipes.cpp
 Value resized(Builder& b, const Value& x);                         // shape_recipes.cpp
 Value cast_layer(Builder& b, const Value& x);                      // layer_recipes.cpp
+Value tiny_clip(Builder& b, const Value& x);                       // layer_recipes.cpp
 Value pattern(Builder& b, const Value& x);                         // pattern_recipes.cpp
 Value two_inputs(Builder& b, const Value& x, const Value& other);  // layer_recipes.cpp
+// Integers that change their places and width, perhaps, and become real numbers.
+Value cast_at_once(Builder& b, const Value& whole, Type type);  // integer_recipes.cpp
 
 }  // namespace oracle
