@@ -9,6 +9,8 @@
 
 namespace lipscope {
 
+class Watch;
+
 // Counts seconds from its making: by the wall, or by the work that the run has done. Only the wall
 // knows how busy the machine is; only work is the same in every run.
 class RunClock {
@@ -49,8 +51,8 @@ class RunScope {
   RunScope& operator=(const RunScope&) = delete;
 
  private:
-  const void* watch_;
-  double cut_, work_;
+  const Watch* watch_;
+  double cut_, work_, start_;
   bool inner_;
 };
 

@@ -39,6 +39,8 @@ class WatchingClock : public RunClock, public Watch {
 
  protected:
   virtual double seconds_of(const Errand& errand) const = 0;
+  friend class lipscope::RunScope;
+  mutable std::atomic<double> done_ = 0;  // work, before and between scopes
   Clock::time_point start_ = Clock::now();
 
  private:
@@ -58,7 +60,9 @@ class WallClock final : public WatchingClock {
 class WorkClock final : public WatchingClock {
  public:
   using WatchingClock::WatchingClock;
-  double now() const override { return seconds_of(errand()); }
+  double now() const override {
+    return errand().watch == this ? seconds_of(errand()) : done_ / kOperationsPerSecond;
+  }
   bool counts_work() const override { return true; }
 
  private:
@@ -82,17 +86,19 @@ bool RunClock::passed(double time) const {
   return stop_requested() || now() >= time;
 }
 
-// A clock by work counts on where an outer scope of the same clock stands.
+// A clock by work counts on where an outer scope or an earlier one stands.
 RunScope::RunScope(const RunClock& clock, double cut)
     : watch_(errand().watch), cut_(errand().cut), work_(errand().work) {
-  const Watch* watch = dynamic_cast<const Watch*>(&clock);
-  inner_ = watch == watch_;
-  errand() = {watch, inner_ ? work_ : 0, inner_ ? std::min(cut, cut_) : cut};
+  const auto& watch = dynamic_cast<const WatchingClock&>(clock);
+  inner_ = &watch == watch_;
+  start_ = inner_ ? work_ : watch.done_.load();
+  errand() = {&watch, start_, inner_ ? std::min(cut, cut_) : cut};
 }
 
 RunScope::~RunScope() {
-  const double work = inner_ ? errand().work : work_ + errand().work;
-  errand() = {static_cast<const Watch*>(watch_), work, cut_};
+  const double work = errand().work;
+  if (!inner_) static_cast<const WatchingClock*>(errand().watch)->done_ = work;
+  errand() = {watch_, work_ + (work - start_), cut_};
 }
 
 double cut_after(double deadline, double seconds) {

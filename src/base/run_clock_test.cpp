@@ -28,6 +28,17 @@ TEST(RunClock, CountsTheWorkOfItsScopeAlone) {
   EXPECT_TRUE(clock->passed(3));
 }
 
+TEST(RunClock, GoesOnWhereTheScopeBeforeEnded) {
+  const auto clock = RunClock::by_work(1), other = RunClock::by_work(1);
+  for (int round = 1; round < 4; ++round) {
+    const RunScope scope(*clock, HUGE_VAL);
+    checkpoint(kSecond);
+    EXPECT_EQ(clock->now(), round);
+  }
+  EXPECT_EQ(clock->now(), 3);
+  EXPECT_EQ(other->now(), 0);
+}
+
 TEST(RunClock, AskingAdvancesAClockByWorkSoThatEveryLoopEnds) {
   const auto clock = RunClock::by_work(1e-4);
   const RunScope scope(*clock, HUGE_VAL);
