@@ -13,10 +13,10 @@
 #include "base/sha256.h"
 #include "conventions.h"
 #include "count_progress.h"
+#include "files.h"
 #include "interrupt.h"
 #include "lipscope/error.h"
 #include "number_flags.h"
-#include "output_file.h"
 #include "progress.h"
 #include "sample_log.h"
 
@@ -267,7 +267,6 @@ Certified run_certify(const CertifyFlags& flags, const Common& common) {
                 fmt::format("--norm {}: a radius has one norm, that of the input", flags.norm));
   }
   found.norm = norms.in;
-  if (!flags.resume.empty()) require_writable(flags.resume);
   if (flags.inference.empty() && (flags.flush_to_zero || !flags.accumulate.empty())) {
     throw Error(ErrorCode::kUsage,
                 fmt::format("{} belongs to --inference",
@@ -278,7 +277,7 @@ Certified run_certify(const CertifyFlags& flags, const Common& common) {
     if (!(radius >= 0) || std::isinf(radius))
       throw Error(ErrorCode::kUsage, fmt::format("--radii {}: not a radius", radius));
   }
-  const OnnxModel model = OnnxModel::read(flags.model.path);
+  const OnnxModel model = read_model(flags.model.path);
   model.require_supported();
   found.model_file = model.name();
   found.sha256 = model.sha256();

@@ -2,10 +2,10 @@
 #include "conventions.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 
+#include "base/printable.h"
 #include "lipscope/error.h"
 
 namespace lipscope::app {
@@ -21,10 +21,10 @@ std::string conventions_text(const Conventions& conventions) {
   std::string text;
   if (!conventions.integers_as_reals.empty())
     text += fmt::format("whole numbers taken as real ones: input {}\n",
-                        fmt::join(conventions.integers_as_reals, ", "));
+                        listed(conventions.integers_as_reals));
   if (!conventions.casts_as_identity.empty())
     text += fmt::format("casts to a smaller type taken as the identity: {}\n",
-                        fmt::join(conventions.casts_as_identity, ", "));
+                        listed(conventions.casts_as_identity));
   return text;
 }
 

@@ -8,6 +8,8 @@
 #include <ctime>
 #include <thread>
 
+#include "output_file.h"
+
 namespace lipscope::app {
 namespace {
 
@@ -28,8 +30,9 @@ void on_interrupt(int) {
     // One Ctrl-C may arrive twice, through a wrapper and through the process group.
     const auto milliseconds = (now.tv_sec - first_interrupt.tv_sec) * 1000 +
                               (now.tv_nsec - first_interrupt.tv_nsec) / 1'000'000;
-    if (milliseconds > 300) _exit(130);
-    return;
+    if (milliseconds <= 300) return;
+    remove_unfinished();
+    _exit(kExitInterrupted);
   }
   interrupts = 1;
   first_interrupt = now;
@@ -46,7 +49,8 @@ std::stop_token stop_on_interrupt() {
       char byte = 0;
       if (read(pipe_ends[0], &byte, 1) == 1) request_stop();
     }).detach();
-    return std::signal(SIGINT, on_interrupt) != SIG_ERR;
+    return std::signal(SIGINT, on_interrupt) != SIG_ERR &&
+           std::signal(SIGTERM, on_interrupt) != SIG_ERR;
   }();
   (void)started;
   return stop_source().get_token();

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "files.h"
 #include "lipscope/error.h"
 #include "number_flags.h"
 
@@ -102,10 +103,12 @@ void normalise(LabelledData& data, const DataFlags& flags) {
 }  // namespace
 
 void DataFlags::declare(CLI::App& app) {
-  app.add_option("--data", data, "samples: .npy, .npz, idx, CIFAR records or csv, also gzip")
+  reads_file(
+      app.add_option("--data", data, "samples: .npy, .npz, idx, CIFAR records or csv, also gzip"))
       ->required()
       ->type_name("FILE");
-  app.add_option("--labels", labels, "their classes, counted from 0 (CIFAR records bring them)")
+  reads_file(app.add_option("--labels", labels,
+                            "their classes, counted from 0 (CIFAR records bring them)"))
       ->type_name("FILE");
   app.add_option("--scale", scale, "multiply the data by this, for example 1/255")->type_name("F");
   takes_numbers(
@@ -118,7 +121,7 @@ void DataFlags::declare(CLI::App& app) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("S,...");
-  app.add_option("--limit", limit, "only the first N samples")
+  takes_whole(app.add_option("--limit", limit, "only the first N samples"))
       ->check(CLI::Range(Index{1}, Index{1} << 40))
       ->type_name("N");
 }

@@ -15,6 +15,7 @@
 #include "base/parallel.h"
 #include "base/printable.h"
 #include "command.h"
+#include "files.h"
 #include "interrupt.h"
 #include "lipscope/error.h"
 #include "memory_guard.h"
@@ -40,26 +41,35 @@ int exit_code(ErrorCode code) {
 }
 
 // Names out of files may hold anything.
-int fail(const Common& common, ErrorCode code, const std::string& text) {
+void print_error(const Common& common, std::string_view code, const std::string& text) {
   const std::string message = one_line(text);
   if (common.json) {
-    const Json document{
-        {"schema", "lipscope.error/1"}, {"code", to_string(code)}, {"message", message}};
+    const Json document{{"schema", "lipscope.error/1"}, {"code", code}, {"message", message}};
     fmt::print("{}\n", to_text(document));
   }
   fmt::print(stderr, "lipscope: {}\n", message);
+}
+
+int fail(const Common& common, ErrorCode code, const std::string& text) {
+  print_error(common, to_string(code), text);
   return exit_code(code);
 }
 
 // Where a run was ended before it had anything to say.
 int fail_stopped(const Common& common, StopCause cause) {
-  constexpr int kExitInterrupted = 130;
   if (cause == StopCause::kTime) {
     return fail(common, ErrorCode::kUnsupported,
                 "time limit reached before there was a result; raise --time");
   }
-  (void)fail(common, ErrorCode::kUnsupported, "interrupted before there was a result");
+  print_error(common, "interrupted", "interrupted before there was a result");
   return kExitInterrupted;
+}
+
+// For limits that leave no time to return.
+[[noreturn]] void end_at_once(int code) {
+  std::fflush(nullptr);
+  remove_unfinished();
+  std::_Exit(code);
 }
 
 bool to_stdout(const std::string& path) { return path.empty() || path == "-"; }
@@ -93,9 +103,9 @@ std::string above_zero(const std::string& text) {
 // `seconds`: the limit of a command where none is given.
 void add_common_flags(CLI::App& app, Common& common, double seconds) {
   app.add_flag("--json", common.json, "one JSON document on standard output");
-  app.add_option("-o,--output-file", common.output, "write the result to this file")
+  writes_file(app.add_option("-o,--output-file", common.output, "write the result to this file"))
       ->type_name("FILE");
-  app.add_option("--threads", common.threads, "threads to use (default: all cores)")
+  takes_whole(app.add_option("--threads", common.threads, "threads to use (default: all cores)"))
       ->check(CLI::Range(0, 4096))
       ->type_name("N");
   takes_limit(
@@ -114,7 +124,7 @@ void add_common_flags(CLI::App& app, Common& common, double seconds) {
       app.add_option("--memory", common.memory, "memory to use at most (default: no limit)"))
       ->check(at_least_zero)
       ->type_name("GB");
-  app.add_option("--seed", common.seed, "seed of the random searches")
+  takes_whole(app.add_option("--seed", common.seed, "seed of the random searches"))
       ->capture_default_str()
       ->type_name("N");
   app.add_option("--progress", common.progress, "json: one JSON line per event on standard error")
@@ -160,18 +170,17 @@ int run(Subcommand& sub) {
   set_threads(sub.common.threads);
   if (sub.common.memory > 0) {
     watch_memory(sub.common.memory * 1e9, [&common = sub.common] {
-      const int code = fail(common, ErrorCode::kUnsupported, "not enough memory within --memory");
-      std::fflush(nullptr);
-      std::_Exit(code);
+      end_at_once(fail(common, ErrorCode::kUnsupported, "not enough memory within --memory"));
     });
   }
-  if (!to_stdout(sub.common.output)) require_writable(sub.common.output);
+  check_files(*sub.app);
   const RunClock& clock = *sub.common.clock;
   const Result result = [&] {
     const RunScope scope(clock, cut_after(clock.limit(), clock.limit()));
     return sub.action();
   }();
-  write(sub.common.output, sub.common.json ? to_text(result.document()) + "\n" : result.text());
+  write(sub.common.output,
+        sub.common.json ? to_text(result.document()) + "\n" : plain_text(result.text()));
   return result.exit_code;
 }
 
@@ -180,6 +189,7 @@ int main(int argc, char** argv) {
   CLI::App app("lipscope: how far can a network's output move when its input moves a little?",
                "lipscope");
   app.require_subcommand(1);
+  app.footer("Ctrl-C or SIGTERM ends a command with what it has found, exit code 130.");
   const std::vector<Command> commands = make_command_table();
   std::vector<Subcommand> subcommands(commands.size());
   std::vector<std::string> names;

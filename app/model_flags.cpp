@@ -4,14 +4,15 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "files.h"
 #include "lipscope/error.h"
+#include "number_flags.h"
 
 namespace lipscope::app {
 void ModelFlags::declare(CLI::App& app) {
-  app.add_option("model", path, "ONNX file (may be gzip-compressed)")
+  reads_file(app.add_option("model", path, "ONNX file (may be gzip-compressed)"))
       ->required()
       ->type_name("MODEL");
   app.add_option("--dim", dims, "size of a symbolic dimension, NAME=SIZE (repeatable)")
@@ -23,15 +24,14 @@ GraphOptions ModelFlags::options() const {
   GraphOptions options;
   for (const std::string& text : dims) {
     const std::size_t equals = text.find('=');
-    Index size = 0;
-    const char* end = text.data() + text.size();
-    const char* begin = equals == std::string::npos ? end : text.data() + equals + 1;
-    const auto [stop, status] = std::from_chars(begin, end, size);
-    if (equals == 0 || status != std::errc() || stop != end || size < 0) {
+    const auto size = equals == std::string::npos
+                          ? std::nullopt
+                          : parse_whole(std::string_view(text).substr(equals + 1));
+    if (equals == 0 || !size || *size < 0) {
       throw Error(ErrorCode::kUsage,
                   fmt::format("--dim '{}': expected NAME=SIZE, for example --dim seq=16", text));
     }
-    options.dims[text.substr(0, equals)] = size;
+    options.dims[text.substr(0, equals)] = *size;
   }
   return options;
 }

@@ -39,6 +39,21 @@ std::optional<double> parse_ratio(std::string_view text) {
   return good && std::isfinite(ratio) ? std::optional(ratio) : std::nullopt;
 }
 
+std::optional<Index> parse_whole(std::string_view text) {
+  const auto integer = [](std::string_view part) -> std::optional<Index> {
+    if (part.starts_with('+') && !part.starts_with("+-")) part.remove_prefix(1);
+    Index value = 0;
+    const char* end = part.data() + part.size();
+    const auto [stop, status] = std::from_chars(part.data(), end, value);
+    return status == std::errc() && stop == end ? std::optional(value) : std::nullopt;
+  };
+  const std::size_t slash = text.find('/');
+  if (slash == std::string_view::npos) return integer(text);
+  const auto above = integer(text.substr(0, slash)), below = integer(text.substr(slash + 1));
+  if (!above || !below || *below <= 0 || *above % *below != 0) return std::nullopt;
+  return *above / *below;
+}
+
 double parse_scale(const std::string& text) {
   const auto scale = parse_ratio(text);
   if (!scale) {
@@ -63,6 +78,20 @@ NormPair parse_norm_flag(std::string_view text) {
 
 CLI::Option* takes_numbers(CLI::Option* option) {
   return option->transform(CLI::Validator(to_decimal, ""));
+}
+
+CLI::Option* takes_whole(CLI::Option* option) {
+  return option->transform(CLI::Validator(
+      [](std::string& text) {
+        const bool digits = text.find_first_not_of("0123456789") == std::string::npos;
+        if (digits && !text.empty()) return std::string();  // seeds may be beyond an Index
+        const auto whole = parse_whole(text);
+        if (!whole || *whole < 0)
+          return fmt::format("'{}' is not a whole number of at least 0", text);
+        text = fmt::format("{}", *whole);
+        return std::string();
+      },
+      ""));
 }
 
 CLI::Option* takes_limit(CLI::Option* option) {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "lipscope/norm.h"
+#include "lipscope/tensor.h"
 
 namespace CLI {
 class Option;
@@ -16,6 +17,8 @@ namespace lipscope::app {
 
 // "a" or "a/b" as a finite number; nothing for other texts.
 [[nodiscard]] std::optional<double> parse_ratio(std::string_view text);
+// "a" or "a/b" as a whole number; nothing for other texts.
+[[nodiscard]] std::optional<Index> parse_whole(std::string_view text);
 // The value of --scale; throws kUsage.
 [[nodiscard]] double parse_scale(const std::string& text);
 // "P" or "P:Q", where P and Q may be fractions; throws kUsage.
@@ -23,7 +26,9 @@ namespace lipscope::app {
 
 // Lets an option of one or more doubles take fractions, and refuse what is no finite number.
 CLI::Option* takes_numbers(CLI::Option* option);
-// The same with "inf" for no limit.
+// The same for an option of one whole number of at least 0.
+CLI::Option* takes_whole(CLI::Option* option);
+// Numbers, and "inf" for no limit.
 CLI::Option* takes_limit(CLI::Option* option);
 
 }  // namespace lipscope::app

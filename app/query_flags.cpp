@@ -5,7 +5,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 
@@ -13,6 +12,7 @@
 #include "base/rounding.h"
 #include "bounds/boxes.h"
 #include "conventions.h"
+#include "files.h"
 #include "lipscope/error.h"
 #include "number_flags.h"
 
@@ -24,13 +24,6 @@ std::optional<double> to_end(std::string_view text) {
   if (text == "inf") return kInf;
   if (text == "-inf") return -kInf;
   return parse_ratio(text);
-}
-
-std::optional<Index> to_index(std::string_view text) {
-  Index value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, status] = std::from_chars(text.data(), end, value);
-  return status == std::errc() && stop == end ? std::optional(value) : std::nullopt;
 }
 
 // "a,b" as two values.
@@ -45,8 +38,8 @@ std::optional<std::pair<Value, Value>> to_pair(std::string_view text,
 }
 
 // The input of the function, one sample, as one vector.
-Tensor flat_input(const Question& question, const std::string& path, double scale) {
-  const auto arrays = read_arrays(path);
+Tensor flat_input(const Question& question, const std::vector<NamedTensor>& arrays,
+                  const std::string& path, double scale) {
   const Graph& graph = question.selected.graph;
   std::vector<double> all;
   if (!question.selected.from.empty()) {
@@ -95,8 +88,16 @@ Box read_box(const Question& question, const std::string& text) {
         ErrorCode::kBadFile,
         fmt::format("--box {}: no such file; a box is LO,HI or an .npz with 'lo' and 'hi'", text));
   } else {
-    box.lower = read_array(text + ":lo").cast(ElementType::kFloat64);
-    box.upper = read_array(text + ":hi").cast(ElementType::kFloat64);
+    const auto arrays = read_arrays(text, [](const std::string& name) {
+      return name == "lo" || name == "hi";
+    });  // at once: it may be a pipe
+    const auto end = [&](const std::string& name) {
+      const auto found = std::ranges::find(arrays, name, &NamedTensor::name);
+      return (found != arrays.end() ? found->tensor : read_array(text + ":" + name))
+          .cast(ElementType::kFloat64);
+    };
+    box.lower = end("lo");
+    box.upper = end("hi");
   }
   if (box.lower.size() != size || box.upper.size() != size) {
     throw Error(ErrorCode::kShape,
@@ -145,7 +146,9 @@ bool have_no_point_in_common(const Ball& ball, const Box& box, double radius) {
   return pnorm_down(away, ball.norm.p()) > radius;
 }
 
-void read_domain(const QueryFlags& flags, Question& question) {
+// `center`: the arrays of --at.
+void read_domain(const QueryFlags& flags, const std::vector<NamedTensor>& center,
+                 Question& question) {
   const double scale = parse_scale(flags.scale);
   if (flags.at.empty() != flags.radius.empty()) {
     throw Error(ErrorCode::kUsage, "--at and --radius belong together");
@@ -158,7 +161,7 @@ void read_domain(const QueryFlags& flags, Question& question) {
                   fmt::format("--ball {}: a ball has one norm, for example 2", flags.ball));
     }
     const Norm norm = flags.ball.empty() ? question.norms.in : parse_norm_flag(flags.ball).in;
-    question.domain.ball = Ball{flat_input(question, flags.at, scale), 0, norm};
+    question.domain.ball = Ball{flat_input(question, center, flags.at, scale), 0, norm};
     question.radii = read_radii(flags.radius);
   }
   if (flags.box.empty()) return;
@@ -192,7 +195,8 @@ void QueryFlags::declare(CLI::App& app) {
   app.add_option("--norm", norm, "input norm P or input:output P:Q; numbers >= 1 or inf")
       ->type_name("P[:Q]")
       ->capture_default_str();
-  app.add_option("--at", at, "centre of a ball: an array with one sample")->type_name("FILE");
+  reads_file(app.add_option("--at", at, "centre of a ball: an array with one sample"))
+      ->type_name("FILE");
   app.add_option("--radius", radius,
                  "radius of the ball, or several; numbers or fractions such as 8/255")
       ->delimiter(',')
@@ -202,9 +206,10 @@ void QueryFlags::declare(CLI::App& app) {
       })
       ->type_name("R,...");
   app.add_option("--ball", ball, "norm of the ball (default: the input norm)")->type_name("P");
-  app.add_option("--box", box, "box LO,HI for every entry, or .npz with 'lo' and 'hi'")
+  reads_file(app.add_option("--box", box, "box LO,HI for every entry, or .npz with 'lo' and 'hi'"))
       ->type_name("BOX");
-  app.add_option("--output", output, "one output entry, counted from 0")->type_name("I");
+  takes_whole(app.add_option("--output", output, "one output entry, counted from 0"))
+      ->type_name("I");
   app.add_option("--margin", margin, "output I minus output J, or 'all' pairs")->type_name("I,J");
   app.add_option("--from", from, "start at the output of this node")->type_name("NODE");
   app.add_option("--to", to, "end at this node")->type_name("NODE");
@@ -227,7 +232,7 @@ Question read_question(const QueryFlags& flags) {
                       .logits = flags.logits,
                       .output = flags.output};
   if (!flags.margin.empty() && flags.margin != "all") {
-    selection.margin = to_pair(flags.margin, to_index);
+    selection.margin = to_pair(flags.margin, parse_whole);
     if (!selection.margin) {
       throw Error(ErrorCode::kUsage,
                   fmt::format("--margin '{}': expected I,J or all", flags.margin));
@@ -235,11 +240,13 @@ Question read_question(const QueryFlags& flags) {
   }
   if (flags.output && !flags.margin.empty())
     throw Error(ErrorCode::kUsage, "--output and --margin exclude each other");
-  OnnxModel model = OnnxModel::read(flags.model.path);
+  OnnxModel model = read_model(flags.model.path);
   model.require_supported();
   GraphOptions options = flags.model.options();
+  std::vector<NamedTensor> center;
+  if (!flags.at.empty()) center = read_arrays(flags.at);
   if (!flags.at.empty() && flags.from.empty()) {
-    const Samples samples = match_samples(model, read_arrays(flags.at));
+    const Samples samples = match_samples(model, center);
     options.shapes = samples.options.shapes;
   }
   Selected selected = select(model.graph(options), selection);
@@ -249,7 +256,7 @@ Question read_question(const QueryFlags& flags) {
   if (flags.margin == "all") question.margins = all_pairs(element_count(out.shape));
   if (element_count(out.shape) == 1)
     question.norms.out = question.norms.in;  // |y| is every norm of a number
-  read_domain(flags, question);
+  read_domain(flags, center, question);
   return question;
 }
 

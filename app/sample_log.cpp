@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json_reader.h"
-#include "io/gzip.h"
+#include "io/input_file.h"
 #include "lipscope/error.h"
 #include "output_file.h"
 

@@ -7,10 +7,15 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/printable.h"
+
 namespace lipscope::app {
 
-std::string format_table(const std::vector<std::vector<std::string>>& rows) {
+std::string format_table(std::vector<std::vector<std::string>> rows) {
   std::vector<std::size_t> widths;
+  for (auto& row : rows) {
+    for (std::string& cell : row) cell = one_line(cell);
+  }
   for (const auto& row : rows) widths.resize(std::max(widths.size(), row.size()));
   for (const auto& row : rows) {
     // Where a row ends early, its last cell may be as long as it likes.

@@ -10,8 +10,9 @@
 
 namespace lipscope::app {
 
-// Columns aligned, two spaces apart, no trailing blanks; the first row is a heading.
-[[nodiscard]] std::string format_table(const std::vector<std::vector<std::string>>& rows);
+// Columns aligned, two spaces apart, no trailing blanks; the first row is a heading. A row is a
+// line, whatever its cells hold.
+[[nodiscard]] std::string format_table(std::vector<std::vector<std::string>> rows);
 
 // "109 386": thin groups of three.
 [[nodiscard]] std::string group_digits(Index value);

@@ -24,7 +24,7 @@ endif()
 
 # For what is installed: the library and the program. Sanitizers do better without.
 add_library(lipscope_hardening INTERFACE)
-if(NOT LIPSCOPE_SANITIZE)
+if(LIPSCOPE_HARDENING AND NOT LIPSCOPE_SANITIZE)
   target_compile_options(lipscope_hardening INTERFACE
     -fstack-protector-strong
     $<$<CONFIG:Release>:-U_FORTIFY_SOURCE> $<$<CONFIG:Release>:-D_FORTIFY_SOURCE=2>  # needs optimisation

@@ -10,10 +10,12 @@
 
 #include "about_file.h"
 #include "attention/study.h"
+#include "base/printable.h"
 #include "base/rounding.h"
 #include "bound_json.h"
 #include "command.h"
 #include "conventions.h"
+#include "files.h"
 #include "lipscope/error.h"
 #include "lipscope/samples.h"
 #include "lipscope/select.h"
@@ -97,7 +99,7 @@ AttentionAnswer answer_attention(const AttentionFlags& flags, const Common& comm
   const auto used = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
-  const OnnxModel model = OnnxModel::read(flags.model.path);
+  const OnnxModel model = read_model(flags.model.path);
   model.require_supported();
   AttentionAnswer result{.file = model.name(), .sha256 = model.sha256(), .sample = flags.sample};
   result.question = read_attention_question(flags, common);
@@ -206,9 +208,9 @@ std::string side_text(const std::optional<Bound>& bound, bool lower) {
 std::string attention_text(const AttentionAnswer& result) {
   const AttentionReport& report = result.report;
   const AttentionQuestion& question = result.question;
-  std::string text = fmt::format("{}  {} attention block{}", result.file, report.blocks.size(),
-                                 report.blocks.size() == 1 ? "" : "s");
-  if (!report.from.empty()) text += fmt::format(", from the output of {}", report.from);
+  std::string text = fmt::format("{}  {} attention block{}", one_line(result.file),
+                                 report.blocks.size(), report.blocks.size() == 1 ? "" : "s");
+  if (!report.from.empty()) text += fmt::format(", from the output of {}", one_line(report.from));
   text += "\n" + conventions_text(result.conventions);
   if (question.radius) {
     text += fmt::format(
@@ -248,7 +250,7 @@ std::string attention_text(const AttentionAnswer& result) {
   for (std::size_t b = 0; b < report.blocks.size(); ++b) {
     const BlockReport& block = report.blocks[b];
     if (!block.outside.empty())
-      text += fmt::format("\nlayer {}: outside the theorems: {}\n", b, block.outside);
+      text += fmt::format("\nlayer {}: outside the theorems: {}\n", b, one_line(block.outside));
     if (block.heads.empty() || block.heads[0].bounds.empty()) continue;
     std::vector<std::vector<std::string>> bounds{{"bound", "norm", "guarantee", "theorem"}};
     for (const HeadReport& head : block.heads)
@@ -261,7 +263,7 @@ std::string attention_text(const AttentionAnswer& result) {
         bounds.back().push_back(k < head.bounds.size() ? format_up(head.bounds[k].value, 5) : "-");
       }
     }
-    text += fmt::format("\nlayer {} ({})\n", b, block.block.node) + format_table(bounds);
+    text += fmt::format("\nlayer {} ({})\n", b, one_line(block.block.node)) + format_table(bounds);
   }
   return text;
 }
@@ -269,10 +271,12 @@ std::string attention_text(const AttentionAnswer& result) {
 Action declare_attention(CLI::App& app, const Common& common) {
   auto flags = std::make_shared<AttentionFlags>();
   flags->model.declare(app);
-  app.add_option("--input", flags->input, "input array, or .npz with input_0, input_1, ...")
+  reads_file(
+      app.add_option("--input", flags->input, "input array, or .npz with input_0, input_1, ..."))
       ->type_name("FILE")
       ->required();
-  app.add_option("--sample", flags->sample, "which sample of the input, counted from 0")
+  takes_whole(
+      app.add_option("--sample", flags->sample, "which sample of the input, counted from 0"))
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   takes_numbers(
@@ -291,7 +295,7 @@ Action declare_attention(CLI::App& app, const Common& common) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("EPS,...");
-  app.add_option("--rank", flags->rank, "k of the JaSMin ratio g_1 / g_k")
+  takes_whole(app.add_option("--rank", flags->rank, "k of the JaSMin ratio g_1 / g_k"))
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_option("--scale", flags->scale, "multiply the input by this, for example 1/255")

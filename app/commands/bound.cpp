@@ -9,10 +9,12 @@
 #include <nlohmann/json.hpp>
 
 #include "base/checkpoint.h"
+#include "base/printable.h"
 #include "base/rounding.h"
 #include "bound_json.h"
 #include "command.h"
 #include "conventions.h"
+#include "files.h"
 #include "lipscope/error.h"
 #include "number_flags.h"
 #include "output_file.h"
@@ -185,10 +187,10 @@ std::string bound_text(const BoundFindings& found, const BoundFlags& flags, cons
   Index outputs = element_count(graph.value(graph.outputs()[0]).type.shape), inputs = 0;
   for (const ValueId id : graph.inputs()) inputs += element_count(graph.value(id).type.shape);
   std::string text =
-      fmt::format("{}  {} -> {}, {} nodes, {} parameters\n", question.model.name(), inputs, outputs,
-                  graph.nodes().size(), group_digits(graph.parameter_count()));
+      fmt::format("{}  {} -> {}, {} nodes, {} parameters\n", one_line(question.model.name()),
+                  inputs, outputs, graph.nodes().size(), group_digits(graph.parameter_count()));
   if (!question.selected.from.empty())
-    text += fmt::format("from the output of node '{}'\n", question.selected.from);
+    text += fmt::format("from the output of node '{}'\n", one_line(question.selected.from));
   text += conventions_text(question.selected.conventions);
   text += fmt::format("l{} -> l{}, {}\n", question.norms.in.name(), question.norms.out.name(),
                       domain_text(question, found.largest_radius()));
@@ -217,7 +219,7 @@ std::string bound_text(const BoundFindings& found, const BoundFlags& flags, cons
   }
   text += format_table(rows);
   if (!answer.no_bound.empty())
-    text += fmt::format("  no finite upper bound: {}\n", answer.no_bound);
+    text += fmt::format("  no finite upper bound: {}\n", one_line(answer.no_bound));
   if (answer.outcome == Outcome::kTimeLimit)
     text += fmt::format("  {}\n", common.effort ? "the work was done; raise --effort for more"
                                                 : "time limit reached; raise --time for more");
@@ -245,11 +247,10 @@ Action declare_bound(CLI::App& app, const Common& common) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("a,b");
-  app.add_option("--certificate", flags->certificate, "write the proof to this file")
+  writes_file(app.add_option("--certificate", flags->certificate, "write the proof to this file"))
       ->type_name("FILE");
   app.add_flag("--explain", flags->explain, "say why each method ran or did not");
   return [flags, &common]() -> Result {
-    if (!flags->certificate.empty()) require_writable(flags->certificate);
     auto found = std::make_shared<BoundFindings>(find_brackets(*flags, common));
     const Unstoppable finish;
     if (!flags->certificate.empty()) write_file(flags->certificate, certificate_of(*found));

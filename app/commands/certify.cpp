@@ -7,10 +7,12 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/printable.h"
 #include "base/rounding.h"
 #include "certify_json.h"
 #include "certify_run.h"
 #include "conventions.h"
+#include "files.h"
 #include "number_flags.h"
 #include "terminal.h"
 
@@ -26,8 +28,8 @@ std::string percent(Index part, Index whole) {
 
 std::string heading_of(const Certified& found) {
   std::string text =
-      fmt::format("{}  {} classes, {} samples, l{}\n", found.model_file, found.constants.classes,
-                  group_digits(found.data.count), found.norm.name());
+      fmt::format("{}  {} classes, {} samples, l{}\n", one_line(found.model_file),
+                  found.constants.classes, group_digits(found.data.count), found.norm.name());
   if (!found.dropped.empty()) {
     text +=
         fmt::format("  the final {} is left out: it never changes the decision\n", found.dropped);
@@ -122,14 +124,14 @@ std::string certify_text(const Certified& found) {
         "what is done\n";
   }
   if (found.outcome == Outcome::kInterrupted) text += "\ninterrupted; what is above is proved\n";
-  for (const std::string& hint : found.hints) text += "\nnote: " + hint + "\n";
+  for (const std::string& hint : found.hints) text += "\nnote: " + one_line(hint) + "\n";
   if (found.required) {
     const char* verdict = found.verdict() == Verdict::kHolds ? "holds"
                           : found.verdict() == Verdict::kFails
                               ? "does not hold"
                               : "not decided; --scope local, --attack "
                                 "or more --time may";
-    text += fmt::format("\nrequired {}: {}\n", found.flags.require, verdict);
+    text += fmt::format("\nrequired {}: {}\n", one_line(found.flags.require), verdict);
   }
   return text + fmt::format("\n{:.1f} s, of which constants {:.1f} s\n", found.seconds,
                             found.seconds_constants);
@@ -163,8 +165,8 @@ Action declare_certify(CLI::App& app, const Common& common) {
       ->type_name("global|local")
       ->capture_default_str();
   app.add_flag("--attack", flags->attack, "look for the nearest input of another class, too");
-  app.add_option("--parts", flags->parts,
-                 "cases a local search may distinguish per sample and radius; 0: none")
+  takes_whole(app.add_option("--parts", flags->parts,
+                             "cases a local search may distinguish per sample and radius; 0: none"))
       ->check(CLI::Range(Index{0}, Index{10'000'000}))
       ->type_name("N")
       ->capture_default_str();
@@ -185,7 +187,8 @@ Action declare_certify(CLI::App& app, const Common& common) {
   const auto not_empty = [](const std::string& text) {
     return text.empty() ? std::string("needs a value, not an empty word") : std::string();
   };
-  app.add_option("--resume", flags->resume, "keep finished samples in this file and go on from it")
+  keeps_file(app.add_option("--resume", flags->resume,
+                            "keep finished samples in this file and go on from it"))
       ->check(not_empty)
       ->type_name("FILE");
   app.add_option("--require", flags->require,

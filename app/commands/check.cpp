@@ -9,9 +9,11 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json_reader.h"
+#include "base/printable.h"
 #include "command.h"
 #include "conventions.h"
-#include "io/gzip.h"
+#include "files.h"
+#include "io/input_file.h"
 #include "lipscope/certificate.h"
 #include "lipscope/error.h"
 
@@ -75,7 +77,7 @@ std::string part_text(const Json& query) {
   const auto add = [&](const char* field, const char* words) {
     if (query[field].is_string())
       text += fmt::format("{}{} '{}'", text.empty() ? "" : ", ", words,
-                          query[field].get<std::string>());
+                          one_line(query[field].get<std::string>()));
   };
   add("from", "from the output of node");
   add("to", "to the output of node");
@@ -94,14 +96,14 @@ std::string output_text(const Json& output) {
 std::string bound_text(const CheckResult& result, const Json& bound, std::string_view side,
                        const std::string& kind) {
   return fmt::format("  {}  {} by {}, proof: {}{}\n", side, to_text(bound["value"]),
-                     bound["method"].get<std::string>(), kind,
+                     one_line(bound["method"].get<std::string>()), kind,
                      kind == "recomputed" && result.valid
                          ? " (computed again; there is no evidence to follow)"
                          : "");
 }
 
 std::string one_text(const CheckResult& result) {
-  std::string text = result.valid ? "valid" : fmt::format("rejected: {}", result.reason);
+  std::string text = result.valid ? "valid" : fmt::format("rejected: {}", one_line(result.reason));
   if (result.statement.empty()) return text + "\n";
   const Json claim = Json::parse(result.claim), statement = Json::parse(result.statement);
   const Json& query = statement["query"];
@@ -131,14 +133,15 @@ std::string check_text(const Results& results) {
 
 Action declare_check(CLI::App& app, const Common&) {
   auto flags = std::make_shared<CheckFlags>();
-  app.add_option("model", flags->model, "ONNX file the certificate is about")
+  reads_file(app.add_option("model", flags->model, "ONNX file the certificate is about"))
       ->required()
       ->type_name("MODEL");
-  app.add_option("certificate", flags->certificate, "certificate written by 'bound --certificate'")
+  reads_file(app.add_option("certificate", flags->certificate,
+                            "certificate written by 'bound --certificate'"))
       ->required()
       ->type_name("CERTIFICATE");
   return [flags]() -> Result {
-    const OnnxModel model = OnnxModel::read(flags->model);
+    const OnnxModel model = read_model(flags->model);
     const auto bytes = read_file(flags->certificate, JsonLimits{}.bytes);
     const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     auto results = std::make_shared<Results>();

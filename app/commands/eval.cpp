@@ -8,7 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "about_file.h"
+#include "base/printable.h"
 #include "command.h"
+#include "files.h"
 #include "lipscope/compare.h"
 #include "lipscope/error.h"
 #include "lipscope/evaluate.h"
@@ -35,7 +37,7 @@ struct Evaluation {
 };
 
 Evaluation evaluate_model(const EvalFlags& flags) {
-  const OnnxModel model = OnnxModel::read(flags.model.path);
+  const OnnxModel model = read_model(flags.model.path);
   model.require_supported();
   if (flags.input.empty() && !model.inputs().empty()) {
     throw Error(ErrorCode::kUsage, fmt::format("{} needs --input FILE with an array for '{}'",
@@ -100,7 +102,7 @@ std::string eval_text(const Evaluation& result) {
   std::string text;
   for (std::size_t i = 0; i < result.outputs.size(); ++i) {
     const Tensor& output = result.outputs[i];
-    text += fmt::format("{}  {} {}\n", result.names[i], format_dims(output.shape()),
+    text += fmt::format("{}  {} {}\n", one_line(result.names[i]), format_dims(output.shape()),
                         to_string(output.type()));
     const Index width = output.shape().empty() ? 1 : std::max<Index>(1, output.shape().back());
     const Index rows = std::min<Index>(kShown, output.size() / width);
@@ -115,18 +117,21 @@ std::string eval_text(const Evaluation& result) {
   }
   if (!result.comparison) return text;
   const Comparison& comparison = *result.comparison;
-  return text + (comparison.agrees
-                     ? fmt::format("agrees with the reference, largest error {:.3g}\n",
-                                   comparison.max_error)
-                     : fmt::format("differs from the reference: {}\n", comparison.reason));
+  return text +
+         (comparison.agrees
+              ? fmt::format("agrees with the reference, largest error {:.3g}\n",
+                            comparison.max_error)
+              : fmt::format("differs from the reference: {}\n", one_line(comparison.reason)));
 }
 
 Action declare_eval(CLI::App& app, const Common&) {
   auto flags = std::make_shared<EvalFlags>();
   flags->model.declare(app);
-  app.add_option("--input", flags->input, "input array, or .npz with input_0, input_1, ...")
+  reads_file(
+      app.add_option("--input", flags->input, "input array, or .npz with input_0, input_1, ..."))
       ->type_name("FILE");
-  app.add_option("--reference", flags->reference, ".npz with output_0, ... to compare with")
+  reads_file(
+      app.add_option("--reference", flags->reference, ".npz with output_0, ... to compare with"))
       ->type_name("FILE");
   takes_numbers(
       app.add_option("--tolerance", flags->tolerance,

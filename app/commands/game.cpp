@@ -13,6 +13,7 @@
 #include "base/rounding.h"
 #include "bound_json.h"
 #include "command.h"
+#include "files.h"
 #include "interrupt.h"
 #include "lipscope/arrays.h"
 #include "number_flags.h"
@@ -166,7 +167,8 @@ std::string game_text(const GameFindings& found) {
 
 Action declare_game(CLI::App& app, const Common& common) {
   auto flags = std::make_shared<GameFlags>();
-  app.add_option("file", flags->file, "payoff matrix; rows are the minimising player's actions")
+  reads_file(app.add_option("file", flags->file,
+                            "payoff matrix; rows are the minimising player's actions"))
       ->required()
       ->type_name("FILE");
   takes_numbers(app.add_option("--tau", flags->tau, "weight of the entropies, > 0"))

@@ -8,8 +8,10 @@
 
 #include "attention/find.h"
 #include "base/interval.h"
+#include "base/printable.h"
 #include "bound_json.h"
 #include "command.h"
+#include "files.h"
 #include "lipscope/error.h"
 #include "lipscope/gains.h"
 #include "model_flags.h"
@@ -37,8 +39,7 @@ struct Inspection {
 const char* const kNorms[] = {"1:1", "2:2", "inf:inf"};
 
 Inspection look(const InspectFlags& flags) {
-  Inspection result{
-      .model = OnnxModel::read(flags.model.path), .graph = {}, .survey = {}, .reason = {}};
+  Inspection result{.model = read_model(flags.model.path), .graph = {}, .survey = {}, .reason = {}};
   GraphOptions options = flags.model.options();
   options.guess_dims = true;
   try {
@@ -168,19 +169,20 @@ Json inspect_document(const Inspection& seen) {
 
 std::string heading(const Inspection& seen) {
   const OnnxModel& model = seen.model;
-  std::string text = fmt::format("{}  opset {}{}\n", model.name(), model.opset(),
-                                 model.producer().empty() ? "" : ", from " + model.producer());
+  std::string text =
+      fmt::format("{}  opset {}{}\n", one_line(model.name()), model.opset(),
+                  model.producer().empty() ? "" : ", from " + one_line(model.producer()));
   if (!seen.graph) return text;
   const Graph& graph = *seen.graph;
   for (const ValueId id : graph.inputs()) {
     const Value& value = graph.value(id);
-    text += fmt::format("  input   {}  {} {}\n", value.name, format_dims(value.type.shape),
-                        to_string(value.type.type));
+    text += fmt::format("  input   {}  {} {}\n", one_line(value.name),
+                        format_dims(value.type.shape), to_string(value.type.type));
   }
   for (const ValueId id : graph.outputs()) {
     const Value& value = graph.value(id);
-    text += fmt::format("  output  {}  {} {}\n", value.name, format_dims(value.type.shape),
-                        to_string(value.type.type));
+    text += fmt::format("  output  {}  {} {}\n", one_line(value.name),
+                        format_dims(value.type.shape), to_string(value.type.type));
   }
   return text + fmt::format("  {} nodes, {} parameters\n", graph.nodes().size(),
                             group_digits(graph.parameter_count()));
@@ -204,7 +206,7 @@ std::string inspect_text(const Inspection& seen) {
     rows.push_back({row.name, row.op, row.shapes.empty() ? "?" : format_dims(row.shapes[0]),
                     row.supported ? "yes" : "no: " + row.reason});
   }
-  return text + format_table(rows) + "\nnot supported as a whole: " + seen.reason + "\n";
+  return text + format_table(rows) + "\nnot supported as a whole: " + one_line(seen.reason) + "\n";
 }
 
 Action declare_inspect(CLI::App& app, const Common&) {

@@ -10,9 +10,9 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
-#include "io/gzip.h"
+#include "files.h"
+#include "io/input_file.h"
 #include "io/json_file.h"
-#include "lipscope/error.h"
 
 namespace lipscope {
 namespace {
@@ -30,18 +30,17 @@ std::string render(const Report& report, const std::string& format) {
   return to_html(report);
 }
 
-Action declare_report(CLI::App& app, const Common& common) {
+Action declare_report(CLI::App& app, const Common&) {
   auto flags = std::make_shared<ReportFlags>();
-  app.add_option("result", flags->file, "a result made with --json; - is standard input")
+  reads_file(
+      app.add_option("result", flags->file, "a result made with --json; - is standard input"))
       ->required()
       ->type_name("RESULT.json");
   app.add_option("--format", flags->format, "what to make")
       ->check(CLI::IsMember({"html", "markdown", "csv", "svg"}))
       ->type_name("html|markdown|csv|svg")
       ->capture_default_str();
-  return [flags, &common]() -> Result {
-    if (!common.output.empty() && common.output == flags->file)
-      throw Error(ErrorCode::kUsage, "-o would overwrite the result itself");
+  return [flags]() -> Result {
     const Json document = read_json(flags->file);
     auto text = std::make_shared<std::string>(
         render(make_report(document, display_name(flags->file)), flags->format));

@@ -9,8 +9,10 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/printable.h"
 #include "bound_json.h"
 #include "command.h"
+#include "files.h"
 #include "interrupt.h"
 #include "lipscope/arrays.h"
 #include "lipscope/error.h"
@@ -141,9 +143,9 @@ std::string softmax_text(const Answered& result, const SoftmaxFlags& flags) {
   constexpr std::size_t kShown = 20;
   const SoftmaxQuestion& question = result.question;
   const SoftmaxReport& report = result.report;
-  std::string text =
-      fmt::format("{}  {} row{} of {}, lambda {}\n", flags.file, group_digits(report.rows),
-                  report.rows == 1 ? "" : "s", report.columns, question.lambda);
+  std::string text = fmt::format("{}  {} row{} of {}, lambda {}\n", one_line(flags.file),
+                                 group_digits(report.rows), report.rows == 1 ? "" : "s",
+                                 report.columns, question.lambda);
   text += remark(result);
   std::vector<std::vector<std::string>> table{
       {"norm", "anywhere", "largest", "median", "above 0.4", "worst row"}};
@@ -183,7 +185,8 @@ std::string softmax_text(const Answered& result, const SoftmaxFlags& flags) {
 
 Action declare_softmax(CLI::App& app, const Common& common) {
   auto flags = std::make_shared<SoftmaxFlags>();
-  app.add_option("FILE", flags->file, "rows of logits; file.npz:key for one array of several")
+  reads_file(
+      app.add_option("FILE", flags->file, "rows of logits; file.npz:key for one array of several"))
       ->required();
   takes_numbers(
       app.add_option("--lambda", flags->lambda,
@@ -200,7 +203,7 @@ Action declare_softmax(CLI::App& app, const Common& common) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("EPS,...");
-  app.add_option("--directions", flags->directions, "random perturbations of each row")
+  takes_whole(app.add_option("--directions", flags->directions, "random perturbations of each row"))
       ->check(CLI::Range(Index{1}, Index{1000000}))
       ->capture_default_str();
   app.add_option("--scale", flags->scale, "multiply the logits by this, for example 1/8")

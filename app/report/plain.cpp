@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdlib>
 
+#include "base/printable.h"
 #include "report/report.h"
 #include "report/svg.h"
 
@@ -16,14 +18,28 @@ std::string with_badge(const std::string& text, const std::string& badge) {
   return badge.empty() ? text : text + " (" + badge + ")";
 }
 
-std::string in_markdown(std::string text) {
-  for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2)
-    text.insert(at, "\\");
-  return text;
+// Names out of files may hold anything, the marks of this language among it.
+std::string in_markdown(std::string_view name) {
+  constexpr std::string_view kMarks = "\\`*[]<>|~&", kAtStart = "#-+=";
+  const std::string text = one_line(name, std::string::npos);
+  const auto in_word = [&](std::size_t i) {
+    return i < text.size() && std::isalnum(static_cast<unsigned char>(text[i])) != 0;
+  };
+  std::string result;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool mark = kMarks.find(text[i]) != std::string_view::npos ||
+                      (i == 0 && kAtStart.find(text[i]) != std::string_view::npos &&
+                       !in_word(1)) ||  // numbers have signs
+                      (text[i] == '_' && !(i > 0 && in_word(i - 1) && in_word(i + 1)));
+    if (mark) result += '\\';
+    result += text[i];
+  }
+  return result;
 }
 
-std::string quoted(const std::string& text) {
-  if (text.find_first_of(",\"\n") == std::string::npos) return text;
+std::string quoted(const std::string& name) {
+  const std::string text = one_line(name, std::string::npos);
+  if (text.find_first_of(",\"") == std::string::npos) return text;
   std::string result = "\"";
   for (const char c : text) result += c == '"' ? std::string("\"\"") : std::string(1, c);
   return result + "\"";
@@ -68,7 +84,7 @@ Table numbers_of(const HeatMap& map) {
 }
 
 std::string csv_of(const Table& table) {
-  std::string text = "# " + table.title + "\n";
+  std::string text = "# " + one_line(table.title) + "\n";
   bool badges = false;
   for (std::size_t c = 0; c < table.columns.size(); ++c)
     text += (c > 0 ? "," : "") + quoted(table.columns[c]);
@@ -104,17 +120,19 @@ std::string key_of(const Plot& plot, double y) {
 }  // namespace
 
 std::string to_markdown(const Report& report) {
-  std::string text = fmt::format("# {}\n\n{}\n\n", report.title, report.subtitle);
+  std::string text =
+      fmt::format("# {}\n\n{}\n\n", in_markdown(report.title), in_markdown(report.subtitle));
   for (const Fact& fact : report.facts)
-    text += fmt::format("- {}: **{}**\n", fact.label, with_badge(fact.value, fact.badge));
-  if (!report.note.empty()) text += "\n" + report.note + "\n";
+    text += fmt::format("- {}: **{}**\n", in_markdown(fact.label),
+                        in_markdown(with_badge(fact.value, fact.badge)));
+  if (!report.note.empty()) text += "\n" + in_markdown(report.note) + "\n";
   for (const Section& section : report.sections) {
-    text += fmt::format("\n## {}\n\n", section.title);
-    if (!section.note.empty()) text += section.note + "\n\n";
+    text += fmt::format("\n## {}\n\n", in_markdown(section.title));
+    if (!section.note.empty()) text += in_markdown(section.note) + "\n\n";
     for (const Block& block : section.blocks) {
       const Table* table = std::get_if<Table>(&block);
       if (table == nullptr) continue;
-      text += fmt::format("### {}\n\n|", table->title);
+      text += fmt::format("### {}\n\n|", in_markdown(table->title));
       for (const std::string& column : table->columns)
         text += fmt::format(" {} |", in_markdown(column));
       text += "\n|";
@@ -126,7 +144,7 @@ std::string to_markdown(const Report& report) {
           text += fmt::format(" {} |", in_markdown(with_badge(cell.text, cell.badge)));
         text += "\n";
       }
-      text += table->note.empty() ? "\n" : "\n" + table->note + "\n\n";
+      text += table->note.empty() ? "\n" : "\n" + in_markdown(table->note) + "\n\n";
     }
   }
   return text;

@@ -65,6 +65,8 @@ class OnnxModel {
   [[nodiscard]] std::string producer() const;
   // SHA-256 of the file as read, external data files not included.
   [[nodiscard]] const std::string& sha256() const;
+  // The files beside the model that hold external data, whether tensors from there are used or not.
+  [[nodiscard]] std::span<const std::string> data_files() const;
 
   // Throws kUnsupported for an operator that no input could make work, before any input is looked
   // at.

@@ -29,6 +29,14 @@ TEST(Printable, TextOfFilesFitsOnALine) {
   EXPECT_EQ(printable("a\nb\xff"), "a\\x0ab\\xff");
   EXPECT_EQ(in_quotes("abcdef", 3), "'abc...'");
   EXPECT_EQ(one_line("node 'a\r\n\x1b[2J\x7f' é"), "node 'a\\x0d\\x0a\\x1b[2J\\x7f' é");
+  EXPECT_EQ(one_line("a\xc2\x9b"
+                     "2J \xe2\x80\xae \xe2\x81\xa6 \xe2\x80\xa8 \xc2\xa0 \xe2\x80\x93"),
+            "a\\xc2\\x9b"
+            "2J \\xe2\\x80\\xae \\xe2\\x81\\xa6 \\xe2\\x80\\xa8 \xc2\xa0 \xe2\x80\x93");
+  EXPECT_EQ(one_line("\xe2\x80"), "\xe2\x80");
+  EXPECT_EQ(plain_text("a\n\tb\x1b[0m\r\n"), "a\n\tb\\x1b[0m\\x0d\n");
+  EXPECT_EQ(listed({"a", "b\n"}), "a, b\\x0a");
+  EXPECT_EQ(listed(std::vector<std::string>(10, "a")), "a, a, a, a, a, a, a, a and 2 more");
 }
 
 TEST(Json, NumbersAreShortestAndExact) {

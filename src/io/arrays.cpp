@@ -1,38 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lipscope/arrays.h"
 
-#include <filesystem>
 #include <numeric>
 #include <optional>
 
 #include "io/formats.h"
 #include "io/gzip.h"
+#include "io/input_file.h"
 
 namespace lipscope {
 namespace {
 
-constexpr std::size_t kListedNames = 12;
 constexpr std::size_t kLongestGuess = 100;  // guessing takes the square of it in time
-
-struct ArrayPath {
-  std::string file;
-  std::optional<std::string> key;
-};
-
-// Keys may hold colons themselves ("net.npz:input:0"), so the first prefix that is a file wins.
-ArrayPath split_path(const std::string& path) {
-  const auto is_file = [](const std::string& file) {
-    std::error_code ignored;
-    return file == "-" || (std::filesystem::exists(file, ignored) &&
-                           !std::filesystem::is_directory(file, ignored));
-  };
-  std::error_code ignored;
-  if (path == "-" || std::filesystem::exists(path, ignored)) return {path, std::nullopt};
-  for (std::size_t at = path.find(':'); at != std::string::npos; at = path.find(':', at + 1)) {
-    if (is_file(path.substr(0, at))) return {path.substr(0, at), path.substr(at + 1)};
-  }
-  return {path, std::nullopt};
-}
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
@@ -46,15 +25,6 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
     }
   }
   return row.back();
-}
-
-std::string listed(const std::vector<std::string>& names) {
-  std::string list;
-  for (std::size_t i = 0; i < std::min(names.size(), kListedNames); ++i) {
-    list += fmt::format("{}{}", i == 0 ? "" : ", ", printable(names[i]));
-  }
-  if (names.size() > kListedNames) list += fmt::format(" and {} more", names.size() - kListedNames);
-  return list;
 }
 
 [[noreturn]] void no_such_array(const std::string& name, const std::string& key,
@@ -142,7 +112,7 @@ std::vector<NamedTensor> parse_arrays(std::span<const std::byte> bytes, const st
 }
 
 std::vector<NamedTensor> read_arrays(const std::string& path, const ArrayFilter& wanted) {
-  const ArrayPath where = split_path(path);
+  const ArrayPath where = split_array_path(path);
   const std::vector<std::byte> bytes = read_unpacked(where.file);
   const std::string name = display_name(where.file);
   if (!where.key) return parse_unpacked(bytes, name, wanted);
@@ -152,7 +122,7 @@ std::vector<NamedTensor> read_arrays(const std::string& path, const ArrayFilter&
 }
 
 Tensor read_array(const std::string& path) {
-  const ArrayPath where = split_path(path);
+  const ArrayPath where = split_array_path(path);
   const std::vector<std::byte> bytes = read_unpacked(where.file);
   if (!where.key) return only_array(bytes, where.file);
   return array_under_key(bytes, display_name(where.file), *where.key);

@@ -152,7 +152,7 @@ TEST_F(ReadArrays, AWrongKeyListsWhatThereIs) {
   expect_bad_array(path + ":zzz", "a.npz: no array 'zzz'; it has input_0, input:1");
   std::vector<NamedTensor> many;
   for (int i = 0; i < 20; ++i) many.push_back({fmt::format("array{}", i), kVector});
-  expect_bad_array(write("many.npz", write_npz(many)) + ":zzz", "array11 and 8 more");
+  expect_bad_array(write("many.npz", write_npz(many)) + ":zzz", "array7 and 12 more");
   const std::string long_key(5000, 'k');
   expect_bad_array(path + ":" + long_key, "it has input_0");
 }

@@ -4,12 +4,8 @@
 #define ZLIB_CONST
 #include <zlib.h>
 
-#include <cerrno>
-#include <cstdio>
-#include <filesystem>
 #include <limits>
 #include <memory>
-#include <system_error>
 
 #include "base/check.h"
 
@@ -84,46 +80,7 @@ bool all_zero(Bytes bytes) {
   return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
 }
 
-[[noreturn]] void cannot_read(const std::string& path, int error) {
-  if (error == ENOENT) bad_file(display_name(path), "no such file; check the path");
-  bad_file(display_name(path), "cannot be read ({}); check its permissions",
-           std::generic_category().message(error));
-}
-
 }  // namespace
-
-std::string display_name(const std::string& path) { return path == "-" ? "standard input" : path; }
-
-std::vector<std::byte> read_file(const std::string& path, std::size_t max_bytes) {
-  std::error_code ignored;
-  if (path != "-" && std::filesystem::is_directory(path, ignored)) {
-    bad_file(path, "is a directory; give the path of a file");
-  }
-  const auto close = [](std::FILE* file) {
-    if (file != stdin) std::fclose(file);
-  };
-  std::unique_ptr<std::FILE, decltype(close)> file(
-      path == "-" ? stdin : std::fopen(path.c_str(), "rb"), close);
-  if (!file) cannot_read(path, errno);
-
-  std::vector<std::byte> bytes;
-  // A hint only: pipes have no size, and a file may change while it is read.
-  const std::uintmax_t hint = path == "-" ? 0 : std::filesystem::file_size(path, ignored);
-  if (!ignored && hint > max_bytes)
-    bad_file(path, "{} bytes; {} are read at most", hint, max_bytes);
-  std::size_t filled = 0;
-  bytes.resize(ignored || hint == 0 ? kFirstBlock : static_cast<std::size_t>(hint) + 1);
-  while (true) {
-    filled += std::fread(bytes.data() + filled, 1, bytes.size() - filled, file.get());
-    if (std::ferror(file.get()) != 0) cannot_read(path, errno);
-    if (filled > max_bytes)
-      bad_file(display_name(path), "more than the {} bytes that are read at most", max_bytes);
-    if (filled < bytes.size()) break;
-    bytes.resize(bytes.size() + bytes.size() / 2);
-  }
-  bytes.resize(filled);
-  return bytes;
-}
 
 std::optional<std::vector<std::byte>> gunzip_if_gzip(Bytes bytes, const std::string& name,
                                                      std::uint64_t max_bytes) {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole files in memory, and the two wrappings of deflate data: gzip files and zip members.
+// The two wrappings of deflate data: gzip files and zip members.
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,14 +13,6 @@ namespace lipscope {
 
 // A few bytes of deflate data can stand for a thousand times as many; past this they are refused.
 inline constexpr std::uint64_t kMaxInflatedBytes = std::uint64_t{4} << 30U;
-
-// The whole file; "-" is standard input. kBadFile when it is missing, a directory or unreadable,
-// and before it is read when it has more than `max_bytes`.
-[[nodiscard]] std::vector<std::byte> read_file(
-    const std::string& path, std::size_t max_bytes = std::numeric_limits<std::size_t>::max() - 1);
-
-// How messages call the file at a path.
-[[nodiscard]] std::string display_name(const std::string& path);
 
 // The contents of a gzip file (all members of it), nothing when `bytes` is not one. kBadFile when
 // it is damaged or unpacks to more than `max_bytes`.

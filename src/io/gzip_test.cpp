@@ -2,12 +2,6 @@
 #include "io/gzip.h"
 
 #include <gtest/gtest.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <filesystem>
-#include <fstream>
-#include <thread>
 
 #include "io/test_bytes.h"
 
@@ -93,64 +87,6 @@ TEST(InflateRaw, AnImpossibleSizeIsRefusedBeforeAllocating) {
         (void)inflate_raw(bytes_of({3, 0}), std::uint64_t{1} << 50U, "m");
       },
       ErrorCode::kBadFile, "m: 2 compressed bytes cannot hold");
-}
-
-class ReadFile : public ::testing::Test {
- protected:
-  void SetUp() override {
-    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
-    path_ = (std::filesystem::temp_directory_path() /
-             fmt::format("lipscope_{}_{}", test->name(), getpid()))
-                .string();
-  }
-  void TearDown() override { std::filesystem::remove_all(path_); }
-  std::string path_;
-};
-
-TEST_F(ReadFile, GivesTheBytesOfTheFile) {
-  const std::string text(200'000, 'x');
-  std::ofstream(path_, std::ios::binary) << text;
-  EXPECT_EQ(read_file(path_), bytes_of(text));
-  std::ofstream(path_, std::ios::trunc) << "";
-  EXPECT_EQ(read_file(path_), Buffer{});
-}
-
-TEST_F(ReadFile, ReadsPipes) {
-  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
-  const std::jthread writer([this] { std::ofstream(path_, std::ios::binary) << "1,2\n"; });
-  EXPECT_EQ(read_file(path_), bytes_of("1,2\n"));
-}
-
-TEST_F(ReadFile, RefusesMoreThanTheLimit) {
-  std::ofstream(path_, std::ios::binary) << "12345";
-  EXPECT_EQ(read_file(path_, 5), bytes_of("12345"));
-  expect_error([&] { (void)read_file(path_, 4); }, ErrorCode::kBadFile,
-               path_ + ": 5 bytes; 4 are read at most");
-  // Far more than there is memory: it is refused before it is read.
-  std::filesystem::resize_file(path_, std::uintmax_t{1} << 40U);
-  expect_error([&] { (void)read_file(path_, 1U << 20U); }, ErrorCode::kBadFile, "1099511627776");
-  expect_error([&] { (void)read_file("/dev/zero", 1U << 20U); }, ErrorCode::kBadFile,
-               "more than the 1048576 bytes");
-}
-
-TEST_F(ReadFile, NamesWhatIsMissingOrADirectory) {
-  expect_error([&] { (void)read_file(path_); }, ErrorCode::kBadFile, path_ + ": no such file");
-  std::filesystem::create_directory(path_);
-  expect_error([&] { (void)read_file(path_); }, ErrorCode::kBadFile, path_ + ": is a directory");
-  expect_error([&] { (void)read_file(""); }, ErrorCode::kBadFile, "no such file");
-}
-
-TEST_F(ReadFile, NamesWhatMayNotBeRead) {
-  std::ofstream(path_) << "1";
-  ASSERT_EQ(chmod(path_.c_str(), 0), 0);
-  if (geteuid() == 0) GTEST_SKIP() << "root may read everything";
-  expect_error([&] { (void)read_file(path_); }, ErrorCode::kBadFile,
-               "cannot be read (Permission denied)");
-}
-
-TEST(DisplayName, CallsTheDashStandardInput) {
-  EXPECT_EQ(display_name("-"), "standard input");
-  EXPECT_EQ(display_name("a/b"), "a/b");
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "io/gzip.h"
+#include "io/input_file.h"
 
 namespace lipscope {
 

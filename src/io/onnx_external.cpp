@@ -7,6 +7,7 @@
 #include <charconv>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "lipscope/error.h"
 
@@ -34,14 +35,55 @@ bool leaves(const fs::path& root, const fs::path& file) {
   return end != root.end();
 }
 
+std::string location_of(const onnx::TensorProto& proto) {
+  std::string location;
+  for (const auto& entry : proto.external_data()) {
+    if (entry.key() == "location") location = entry.value();
+  }
+  return location;
+}
+
+class Locations {
+ public:
+  void add(const onnx::TensorProto& proto) {
+    if (std::string location = location_of(proto); !location.empty())
+      all.insert(std::move(location));
+  }
+  void add(const onnx::NodeProto& node) {
+    for (const auto& attribute : node.attribute()) {
+      if (attribute.has_t()) add(attribute.t());
+      for (const auto& tensor : attribute.tensors()) add(tensor);
+      if (attribute.has_g()) add(attribute.g());
+      for (const auto& graph : attribute.graphs()) add(graph);
+    }
+  }
+  void add(const onnx::GraphProto& graph) {
+    for (const auto& tensor : graph.initializer()) add(tensor);
+    for (const auto& node : graph.node()) add(node);
+  }
+
+  std::set<std::string> all;
+};
+
 }  // namespace
+
+std::vector<std::string> external_files(const onnx::ModelProto& model, const std::string& folder) {
+  Locations locations;
+  locations.add(model.graph());
+  for (const auto& function : model.functions()) {
+    for (const auto& node : function.node()) locations.add(node);
+  }
+  std::vector<std::string> files;
+  for (const std::string& location : locations.all)
+    files.push_back((fs::path(folder) / location).string());
+  return files;
+}
 
 std::string read_external(const onnx::TensorProto& proto, const std::string& folder,
                           Index bytes_wanted) {
-  std::string location;
+  const std::string location = location_of(proto);
   Index offset = 0, length = -1;
   for (const auto& entry : proto.external_data()) {
-    if (entry.key() == "location") location = entry.value();
     if (entry.key() == "offset") offset = to_number(proto, entry.value());
     if (entry.key() == "length") length = to_number(proto, entry.value());
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "io/onnx_proto.h"
 #include "lipscope/tensor.h"
@@ -12,5 +13,9 @@ namespace lipscope {
 // absolute paths, "..", and links that lead out are refused (kBadFile).
 [[nodiscard]] std::string read_external(const onnx::TensorProto& proto, const std::string& folder,
                                         Index bytes_wanted);
+
+// The files that read_external would look at for the tensors of a model, each once.
+[[nodiscard]] std::vector<std::string> external_files(const onnx::ModelProto& model,
+                                                      const std::string& folder);
 
 }  // namespace lipscope

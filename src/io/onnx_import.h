@@ -29,7 +29,8 @@ struct OnnxModel::Parts {
   std::vector<ModelInput> inputs;
   std::vector<std::string> outputs;
   std::map<std::string, std::shared_ptr<const Tensor>> initializers;
-  std::vector<FileNode> nodes;  // in topological order
+  std::vector<FileNode> nodes;          // in topological order
+  std::vector<std::string> data_files;  // see OnnxModel
 };
 
 // Nodes sorted so that each comes after what it uses; kBadFile for a cycle, a value made twice or

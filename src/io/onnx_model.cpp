@@ -10,6 +10,8 @@
 #include "base/sha256.h"
 #include "io/bytes.h"
 #include "io/gzip.h"
+#include "io/input_file.h"
+#include "io/onnx_external.h"
 #include "io/onnx_file.h"
 #include "io/onnx_import.h"
 #include "io/onnx_tensor.h"
@@ -109,6 +111,7 @@ OnnxModel OnnxModel::parse(std::span<const std::byte> bytes, const std::string& 
   parts->sha256 = lipscope::sha256(bytes);
   const auto unpacked = gunzip_if_gzip(bytes, name);
   onnx::ModelProto model = parse_model_proto(unpacked ? *unpacked : bytes, name);
+  if (!folder.empty()) parts->data_files = external_files(model, folder);
   try {
     parts->opset = model_opset(model);
     parts->producer = model.producer_name();
@@ -156,6 +159,7 @@ std::vector<std::string> OnnxModel::output_names() const { return parts_->output
 int OnnxModel::opset() const { return parts_->opset; }
 std::string OnnxModel::producer() const { return parts_->producer; }
 const std::string& OnnxModel::sha256() const { return parts_->sha256; }
+std::span<const std::string> OnnxModel::data_files() const { return parts_->data_files; }
 
 Graph OnnxModel::graph(const GraphOptions& options) const {
   try {

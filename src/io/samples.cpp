@@ -2,12 +2,12 @@
 #include "lipscope/samples.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/check.h"
+#include "base/printable.h"
 #include "io/entries.h"
 #include "lipscope/error.h"
 
@@ -35,7 +35,7 @@ const Tensor& array_for_input(const OnnxModel& model, std::size_t k,
   throw Error(
       ErrorCode::kBadFile,
       fmt::format("no array for input '{}' of {}: an .npz has to hold '{}' or '{}' (it holds: {})",
-                  name, model.name(), numbered, name, fmt::join(names, ", ")));
+                  name, model.name(), numbered, name, listed(names)));
 }
 
 // Shape of one sample; symbolic dimensions after the first come from the array.

@@ -198,11 +198,12 @@ const Multilinear* as_multilinear(const Op& op) {
 }
 
 std::vector<Index> label_strides(const Shape& shape) {
+  (void)element_count(shape);  // throws where a stride would overflow
   std::vector<Index> strides(shape.size());
   Index stride = 1;
   for (std::size_t i = shape.size(); i-- > 0;) {
     strides[i] = shape[i] == 1 ? 0 : stride;
-    stride *= shape[i];
+    stride *= std::max<Index>(shape[i], 1);
   }
   return strides;
 }

@@ -5,7 +5,7 @@
 // unsupported with a reason, and failed otherwise.
 #include <fmt/format.h>
 
-#include "io/gzip.h"
+#include "io/input_file.h"
 #include "io/onnx_tensor.h"
 #include "lipscope/compare.h"
 #include "lipscope/error.h"
