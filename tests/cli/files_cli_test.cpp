@@ -260,7 +260,7 @@ TEST_F(Files, PipesAreRead) {
   EXPECT_EQ(run("eval - --json --input " + x + " <" + model).out, wanted);
   EXPECT_EQ(run("eval /dev/stdin --json --input " + x + " <" + model).out, wanted);
   const std::string program = LIPSCOPE_PROGRAM, out = path("stdout");
-  for (const std::string command :
+  for (const std::string& command :
        {"cat " + model + " | " + program + " eval - --json --input " + x,
         "cat " + x + " | " + program + " eval " + model + " --json --input /dev/stdin",
         program + " eval <(cat " + model + ") --json --input <(sleep 0.2; cat " + x + ")",
@@ -283,7 +283,7 @@ TEST_F(Files, PipesAreRead) {
 
 TEST_F(Files, APipeNobodyWritesToIsNotWaitedForBeyondTheTime) {
   const NamedPipe pipe(path("p"));
-  for (const std::string call :
+  for (const std::string& call :
        {"inspect " + pipe.path(), "report " + pipe.path(), "softmax " + pipe.path()})
     expect_failure(call + " --time 0.2", 3, "nobody writes");
 }
@@ -309,7 +309,7 @@ TEST_F(Files, SignalsEndACommandWithWhatItHas) {
 }
 
 TEST_F(Files, SignalsEndACommandThatWaitsForItsInput) {
-  for (const std::string command : {"report", "softmax", "bound", "inspect"}) {
+  for (const std::string& command : {"report", "softmax", "bound", "inspect"}) {
     NamedPipe pipe(path("p_" + command));
     const std::string out = path("out"), err = path("err");
     RunningProgram program(command + " --json --time inf " + pipe.path() + " -o " + path("result") +
