@@ -256,12 +256,14 @@ TEST(Blas, ThreadsChangeNoBitAndNoWork) {
   const Entries64 alone = everything();
   const double work = errand().work;
   EXPECT_GT(work, 1e7);
+  testing::internal::CaptureStderr();
   for (const int count : {2, 3, 5}) {
     set_threads(count);
     errand().work = 0;
     EXPECT_EQ(everything(), alone) << count;
     EXPECT_EQ(errand().work, work) << count;
   }
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
   set_threads(before);
 }
 
