@@ -18,6 +18,7 @@
 
 #ifndef __SANITIZE_THREAD__
 #include <oneapi/tbb/blocked_range.h>
+#include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/partitioner.h>
 #include <oneapi/tbb/task_arena.h>
@@ -60,10 +61,16 @@ void run_pieces(std::int64_t pieces, const std::function<void(std::int64_t)>& pi
 #else
 std::shared_ptr<tbb::task_arena> arena(int count) {
   static std::mutex mutex;
+  static std::unique_ptr<tbb::global_control> limit;
   static std::shared_ptr<tbb::task_arena> made;
   static int size = 0;
   const std::lock_guard lock(mutex);
   if (size != count) {
+    // More threads than processors, where somebody wants them; TBB says on standard error what it
+    // leaves out.
+    limit.reset();
+    limit = std::make_unique<tbb::global_control>(tbb::global_control::max_allowed_parallelism,
+                                                  static_cast<std::size_t>(count));
     made = std::make_shared<tbb::task_arena>(count);
     size = count;
   }

@@ -6,8 +6,8 @@
 #include <map>
 
 #include "linalg/blas.h"
+#include "linalg/cholesky.h"
 #include "linalg/definite.h"
-#include "linalg/lapack.h"
 #include "sdp/lmi.h"
 
 namespace lipscope {
@@ -164,18 +164,7 @@ class Recursion {
     for (double& e : p) e = -e;
     for (Index i = 0; i < n; ++i)
       p[static_cast<std::size_t>(i * (n + 1))] += s[static_cast<std::size_t>(i)];
-    const int size = static_cast<int>(n);
-    int info = 0;
-    dpotrf_("L", &size, p.data(), &size, &info, 1);
-    if (info != 0) return false;
-    dpotri_("L", &size, p.data(), &size, &info, 1);
-    if (info != 0) return false;
-    // Column-major: the upper triangle here.
-    for (Index i = 0; i < n; ++i) {
-      for (Index j = 0; j < i; ++j)
-        p[static_cast<std::size_t>(i * n + j)] = p[static_cast<std::size_t>(j * n + i)];
-    }
-    return true;
+    return invert_definite(n, p.data());
   }
 
   static void scale_rows(Dense& a, Index width, const Dense& s,

@@ -75,13 +75,8 @@ void LipsdpDual::apply(std::size_t node, std::size_t edge, const Block& from, Bl
     for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(from[i] / size);
     std::vector<float> y(to.size());
     const float* weights = rough_[node][edge].data();
-    constexpr Index kOperations = Index{1} << 24;
-    parallel_for(rows, std::max<Index>(16, kOperations / (inner * rank_ + 1)),
-                 [&](Index begin, Index end) {
-                   gemm(end - begin, rank_, inner, 1.0F,
-                        {weights + (adjoint ? begin : begin * map.cols), map.cols, adjoint},
-                        {x.data(), rank_}, 0.0F, y.data() + begin * rank_, rank_);
-                 });
+    gemm(rows, rank_, inner, 1.0F, {weights, map.cols, adjoint}, {x.data(), rank_}, 0.0F, y.data(),
+         rank_);
     for (std::size_t i = 0; i < y.size(); ++i) to[i] += size * static_cast<double>(y[i]);
   }
 }

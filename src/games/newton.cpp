@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "games/newton.h"
 
-#include <cblas.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 
 #include "base/parallel.h"
 #include "games/centred.h"
+#include "linalg/blas.h"
 #include "linalg/lapack.h"
 
 namespace lipscope {
@@ -58,7 +57,7 @@ std::optional<NewtonStep> newton_step(const Board& board, double tau, const Poin
   const int n = static_cast<int>(rows.size()), m = static_cast<int>(cols.size());
   std::vector<double> s(cols.size() * cols.size());
   for (std::size_t c = 0; c < cols.size(); ++c) s[c * cols.size() + c] = 1;
-  cblas_dsyrk(CblasRowMajor, CblasUpper, CblasTrans, m, n, 1, g.data(), m, 1, s.data(), m);
+  syrk(Triangle::kUpper, m, n, 1.0, {g.data(), m, true}, 1.0, s.data(), m);
   int info = 0;
   dpotrf_("L", &m, s.data(), &m, &info, 1);
   if (info != 0) return std::nullopt;

@@ -5,32 +5,22 @@
 #include <cmath>
 #include <map>
 
+#include "base/checkpoint.h"
 #include "base/parallel.h"
 #include "base/rounding.h"
 #include "linalg/blas.h"
 #include "linalg/block_order.h"
-#include "linalg/lapack.h"
+#include "linalg/cholesky.h"
 
 namespace lipscope {
 namespace {
 
 using Block = std::vector<double>;
-bool finite(const Block& entries) {
-  double sum = 0;
-  for (const double e : entries) sum += e * 0.0;
-  return sum == 0;
-}
 
-// Only the lower triangle: the other one is scratch.
-bool lower_finite(const Block& entries, Index n) {
-  double sum = 0;
-  for (Index i = 0; i < n; ++i) {
-    for (Index j = 0; j <= i; ++j) sum += entries[static_cast<std::size_t>(i * n + j)] * 0.0;
-  }
-  return sum == 0;
+// What is worth a thread: rows of so many entries together.
+Index rows_worth(Index entries) {
+  return std::max<Index>(1, (Index{1} << 18) / std::max<Index>(1, entries));
 }
-
-int as_int(Index n) { return static_cast<int>(n); }
 
 // Blocks are known by their places in the order.
 class Factorisation {
@@ -63,19 +53,26 @@ class Factorisation {
     const auto found = blocks_.find({i, j});
     if (found != blocks_.end()) return found->second;
     Block& made = blocks_[{i, j}];
+    if (i != j && coupled(i, j)) {
+      RowMatrix rows = coupling(i, j);
+      if (rows.dense()) {
+        made = std::move(rows.weights);
+        return made;
+      }
+      made.assign(static_cast<std::size_t>(sizes_[i] * sizes_[j]), 0);
+      for (Index r = 0; r < rows.rows; ++r) {
+        rows.for_row(r, [&](Index c, std::size_t at) {
+          made[static_cast<std::size_t>(r * sizes_[j] + c)] = rows.weights[at];
+        });
+      }
+      return made;
+    }
     made.assign(static_cast<std::size_t>(sizes_[i] * sizes_[j]), 0);
     if (i == j) {
       const std::vector<double> diagonal = m_.diagonal(order_.node(i));
       m_.add_to_diagonal_block(order_.node(i), made.data());
       for (Index e = 0; e < sizes_[i]; ++e)
         made[static_cast<std::size_t>(e * (sizes_[i] + 1))] = diagonal[static_cast<std::size_t>(e)];
-    } else if (coupled(i, j)) {
-      const RowMatrix rows = coupling(i, j);
-      for (Index r = 0; r < rows.rows; ++r) {
-        rows.for_row(r, [&](Index c, std::size_t at) {
-          made[static_cast<std::size_t>(r * sizes_[j] + c)] = rows.weights[at];
-        });
-      }
     }
     return made;
   }
@@ -90,12 +87,14 @@ class Factorisation {
     std::map<std::size_t, RowMatrix> below;
     for (const std::size_t i : order_.below(k)) {
       RowMatrix rows = coupling(i, k);
-      for (Index r = 0; r < rows.rows; ++r) {
-        rows.for_row(r, [&](Index c, std::size_t at) {
-          rows.weights[at] /= root[static_cast<std::size_t>(c)];
-        });
-      }
-      if (!finite(rows.weights)) return false;
+      parallel_for(rows.rows, rows_worth(rows.cols), [&](Index from, Index to) {
+        for (Index r = from; r < to; ++r) {
+          rows.for_row(r, [&](Index c, std::size_t at) {
+            rows.weights[at] /= root[static_cast<std::size_t>(c)];
+          });
+        }
+      });
+      if (!all_finite(std::ssize(rows.weights), rows.weights.data())) return false;
       below[i] = std::move(rows);
     }
     for (const auto& [i, a] : below) {
@@ -113,8 +112,13 @@ class Factorisation {
       return;
     }
     const RowMatrix columns = transposed(b);
+    const double per_row = static_cast<double>(a.weights.size()) /
+                           static_cast<double>(std::max<Index>(1, a.rows)) *
+                           (static_cast<double>(columns.weights.size()) /
+                            static_cast<double>(std::max<Index>(1, columns.rows)));
     parallel_for(a.rows, 16, [&](Index from, Index to) {
       for (Index r = from; r < to; ++r) {
+        charge(per_row);
         double* row = c.data() + r * b.rows;
         a.for_row(r, [&](Index k, std::size_t at) {
           const double w = a.weights[at];
@@ -128,31 +132,25 @@ class Factorisation {
   static void subtract(double* c, const double* a, Index rows, const double* b, Index cols, Index n,
                        bool square) {
     if (square) {
-      cblas_dsyrk(CblasRowMajor, CblasLower, CblasNoTrans, as_int(rows), as_int(n), -1.0, a,
-                  as_int(n), 1.0, c, as_int(rows));
+      syrk(Triangle::kLower, rows, n, -1.0, {a, n}, 1.0, c, rows);
     } else {
-      cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, as_int(rows), as_int(cols), as_int(n),
-                  -1.0, a, as_int(n), b, as_int(n), 1.0, c, as_int(cols));
+      gemm(rows, cols, n, -1.0, {a, n}, {b, n, true}, 1.0, c, cols);
     }
   }
 
   bool eliminate(std::size_t k) {
     const Index n = sizes_[k];
     Block& d = left(k, k);
-    const int size = as_int(n);
-    int info = 0;
-    if (!lower_finite(d, n)) return false;
-    dpotrf_("U", &size, d.data(), &size, &info, 1);  // row-major lower is column-major upper
-    if (info != 0 || !lower_finite(d, n)) return false;
+    if (!lower_finite(n, d.data()) || !cholesky(n, d.data(), n)) return false;
+    if (!lower_finite(n, d.data())) return false;
     for (Index i = 0; i < n; ++i) {
       if (!(d[static_cast<std::size_t>(i * (n + 1))] > 0)) return false;
     }
     for (const std::size_t i : order_.below(k)) {
       Block& b = left(i, k);
-      if (!finite(b)) return false;
-      cblas_dtrsm(CblasRowMajor, CblasRight, CblasLower, CblasTrans, CblasNonUnit,
-                  as_int(sizes_[i]), size, 1.0, d.data(), size, b.data(), size);
-      if (!finite(b)) return false;
+      if (!all_finite(std::ssize(b), b.data())) return false;
+      solve_lower(sizes_[i], n, d.data(), n, b.data(), n);
+      if (!all_finite(std::ssize(b), b.data())) return false;
     }
     for (const std::size_t i : order_.below(k)) {
       for (const std::size_t j : order_.below(k)) {

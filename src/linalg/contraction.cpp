@@ -15,7 +15,7 @@ namespace {
 constexpr Index kIntMax = std::numeric_limits<int>::max();
 constexpr Index kSmallestGemm = 128;              // multiplications that pay for a BLAS call
 constexpr Index kWorkPerThread = Index{1} << 16;  // multiplications that pay for a thread
-constexpr Index kLargeGemm = Index{1} << 24;      // BLAS uses all threads well from here on
+constexpr Index kLargeGemm = Index{1} << 24;      // gemm shares the work from here on
 
 // Drops indices of extent 1 and joins indices that walk all arrays like one longer index.
 void simplify(std::vector<LoopDim>& dims) {

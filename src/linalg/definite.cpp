@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "linalg/definite.h"
 
-#include <cblas.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -11,18 +9,12 @@
 
 #include "base/check.h"
 #include "base/rounding_sums.h"
+#include "linalg/blas.h"
+#include "linalg/cholesky.h"
 #include "linalg/lapack.h"
 
 namespace lipscope {
 namespace {
-
-bool lower_triangle_finite(Index n, const double* a) {
-  int bad = 0;
-  for (Index i = 0; i < n; ++i) {
-    for (Index j = 0; j <= i; ++j) bad |= !(std::fabs(a[i * n + j]) <= kMaxDouble);
-  }
-  return bad == 0;
-}
 
 std::vector<double> pseudo_random(Index n) {
   std::vector<double> x(static_cast<std::size_t>(n));
@@ -75,14 +67,10 @@ TopOfTridiagonal top_of_tridiagonal(std::vector<double> d, std::vector<double> e
 double definite_deficit_up(Index n, double* matrix) {
   if (n == 0) return 0;
   LIPSCOPE_CHECK(n <= std::numeric_limits<int>::max());
-  if (!lower_triangle_finite(n, matrix)) return kInf;
+  if (!lower_finite(n, matrix)) return kInf;
   double trace = 0;
   for (Index i = 0; i < n; ++i) trace = add_up(trace, matrix[i * (n + 1)]);
-  // Row-major lower is column-major upper.
-  const int size = static_cast<int>(n);
-  int info = 0;
-  dpotrf_("U", &size, matrix, &size, &info, 1);
-  if (info != 0 || !lower_triangle_finite(n, matrix)) return kInf;
+  if (!cholesky(n, matrix, n) || !lower_finite(n, matrix)) return kInf;
   for (Index i = 0; i < n; ++i) {
     if (!(matrix[i * (n + 1)] > 0)) return kInf;
   }
@@ -108,10 +96,7 @@ void Gram::finish(Index roundings) {
   if (!(error_up_ >= 0)) trace_up_ = error_up_ = kInf;  // NaN entries, or gamma infinite
 }
 
-void Gram::multiply(const double* x, double* y) const {
-  cblas_dsymv(CblasRowMajor, CblasUpper, static_cast<int>(n_), 1.0, entries_.get(),
-              static_cast<int>(n_), x, 1, 0.0, y, 1);
-}
+void Gram::multiply(const double* x, double* y) const { symv(n_, entries_.get(), x, y); }
 
 double Gram::least_slack() const {
   const double n = static_cast<double>(n_);
@@ -123,15 +108,7 @@ double Gram::try_shift(double shift) {
   for (Index i = 0; i < n_; ++i) {
     if (!(diagonal_[i] < shift)) return kInf;
   }
-  constexpr Index kBlock = 32;
-  for (Index i0 = 0; i0 < n_; i0 += kBlock) {
-    const Index i1 = std::min(i0 + kBlock, n_);
-    for (Index j0 = 0; j0 <= i0; j0 += kBlock) {
-      for (Index i = i0; i < i1; ++i) {
-        for (Index j = j0; j < std::min(j0 + kBlock, i); ++j) a[i * n_ + j] = -a[j * n_ + i];
-      }
-    }
-  }
+  copy_upper_to_lower(n_, a, -1);
   for (Index i = 0; i < n_; ++i) a[i * (n_ + 1)] = sub_down(shift, diagonal_[i]);
   const double deficit = definite_deficit_up(n_, a);
   for (Index i = 0; i < n_; ++i) a[i * (n_ + 1)] = diagonal_[i];
@@ -178,10 +155,8 @@ Ritz lanczos(Index n, const std::function<void(const double*, double*)>& multipl
     d.push_back(cblas_ddot(size, basis.data() + j * n, 1, w.data(), 1));
     h.resize(d.size());
     for (int pass = 0; pass < 2; ++pass) {
-      cblas_dgemv(CblasRowMajor, CblasNoTrans, j + 1, size, 1, basis.data(), size, w.data(), 1, 0,
-                  h.data(), 1);
-      cblas_dgemv(CblasRowMajor, CblasTrans, j + 1, size, -1, basis.data(), size, h.data(), 1, 1,
-                  w.data(), 1);
+      gemv(j + 1, n, 1.0, {basis.data(), n}, w.data(), 1, 0.0, h.data(), 1);
+      gemv(n, j + 1, -1.0, {basis.data(), n, true}, h.data(), 1, 1.0, w.data(), 1);
     }
     const double beta = normalise(w.data(), n);
     const bool stuck = !(beta > 1e-15 * std::fabs(d.front()));
@@ -195,8 +170,7 @@ Ritz lanczos(Index n, const std::function<void(const double*, double*)>& multipl
   }
   if (top.vector.empty()) return {};
   std::vector<double> vector(static_cast<std::size_t>(n));
-  cblas_dgemv(CblasRowMajor, CblasTrans, static_cast<int>(d.size()), size, 1, basis.data(), size,
-              top.vector.data(), 1, 0, vector.data(), 1);
+  gemv(n, std::ssize(d), 1.0, {basis.data(), n, true}, top.vector.data(), 1, 0.0, vector.data(), 1);
   return {top.value, std::move(vector)};
 }
 

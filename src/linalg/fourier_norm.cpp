@@ -205,9 +205,8 @@ std::vector<double> Symbol::real_block(const double* block) const {
 Gram Symbol::gram_of(const std::vector<double>& real) const {
   const Index width = 2 * ins_ * aliases_, depth = by_rows_ ? width : 2 * outs_;
   Gram gram(order());
-  cblas_dsyrk(CblasRowMajor, CblasUpper, by_rows_ ? CblasNoTrans : CblasTrans,
-              static_cast<int>(order()), static_cast<int>(depth), 1.0, real.data(),
-              static_cast<int>(width), 0.0, gram.data(), static_cast<int>(order()));
+  syrk(Triangle::kUpper, order(), depth, 1.0, {real.data(), width, !by_rows_}, 0.0, gram.data(),
+       order());
   gram.finish(depth + 2);
   return gram;
 }

@@ -6,6 +6,7 @@
 #include <limits>
 #include <vector>
 
+#include "base/parallel.h"
 #include "base/rounding.h"
 #include "linalg/blas.h"
 
@@ -19,31 +20,20 @@ struct Step {
   double error;
 };
 
-void mirror(Index n, std::vector<double>& g) {
-  constexpr Index kBlock = 32;
-  for (Index i0 = 0; i0 < n; i0 += kBlock) {
-    for (Index j0 = 0; j0 <= i0; j0 += kBlock) {
-      for (Index i = i0; i < std::min(i0 + kBlock, n); ++i) {
-        for (Index j = j0; j < std::min(j0 + kBlock, i); ++j) g[i * n + j] = g[j * n + i];
-      }
-    }
-  }
-}
-
 // g = XX' or X'X.
 void square(bool transposed, Index n, Index depth, const double* x, Index stride,
             std::vector<double>& g) {
-  cblas_dsyrk(CblasRowMajor, CblasUpper, transposed ? CblasTrans : CblasNoTrans,
-              static_cast<int>(n), static_cast<int>(depth), 1.0, x, static_cast<int>(stride), 0.0,
-              g.data(), static_cast<int>(n));
-  mirror(n, g);
+  syrk(Triangle::kUpper, n, depth, 1.0, {x, stride, transposed}, 0.0, g.data(), n);
+  copy_upper_to_lower(n, g.data());
 }
 
 double frobenius_up(Index lines, Index length, const double* x) {
   std::vector<double> norms(static_cast<std::size_t>(lines));
-  for (Index i = 0; i < lines; ++i) {
-    norms[i] = norm2_up({x + i * length, static_cast<std::size_t>(length)});
-  }
+  parallel_for(lines, std::max<Index>(1, 65536 / std::max<Index>(1, length)),
+               [&](Index begin, Index end) {
+                 for (Index i = begin; i < end; ++i)
+                   norms[i] = norm2_up({x + i * length, static_cast<std::size_t>(length)});
+               });
   return norm2_up(norms);
 }
 

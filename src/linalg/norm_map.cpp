@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "linalg/norm_map.h"
 
-#include <cblas.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -144,9 +142,7 @@ SpectralUpper DenseMap::factored_spectral(const NormEffort& effort) const {
   const double work = order * order * (static_cast<double>(k) + order);
   if (k > kBlasLimit || work > effort.max_work) return {};
   Gram gram(n);
-  cblas_dsyrk(CblasRowMajor, CblasUpper, tall ? CblasTrans : CblasNoTrans, static_cast<int>(n),
-              static_cast<int>(k), 1.0, entries_, static_cast<int>(cols()), 0.0, gram.data(),
-              static_cast<int>(n));
+  syrk(Triangle::kUpper, n, k, 1.0, {entries_, cols(), tall}, 0.0, gram.data(), n);
   gram.finish(k + 2);
   SpectralUpper result = top_of_gram(gram, effort.steps);
   result.upper = add_up(result.upper, radius_spectral_up());

@@ -49,12 +49,8 @@ SplitGram split_gram(Index n, Index depth, std::span<const double> x) {
   const auto area = static_cast<std::size_t>(n * n);
   out.high.resize(area);
   out.low.resize(area);
-  cblas_dsyrk(CblasRowMajor, CblasUpper, CblasNoTrans, static_cast<int>(n), static_cast<int>(depth),
-              1.0, leading.data(), static_cast<int>(depth), 0.0, out.high.data(),
-              static_cast<int>(n));
-  for (Index i = 0; i < n; ++i) {
-    for (Index j = 0; j < i; ++j) out.high[i * n + j] = out.high[j * n + i];
-  }
+  syrk(Triangle::kUpper, n, depth, 1.0, {leading.data(), depth}, 0.0, out.high.data(), n);
+  copy_upper_to_lower(n, out.high.data());
   gemm(n, n, depth, 1.0, {middle.data(), depth}, {rest.data(), depth, true}, 0.0, out.low.data(),
        n);
   const double gamma = gamma_up(static_cast<std::size_t>(depth + 4));

@@ -21,9 +21,6 @@ bool better_dense(Index rows, Index cols, double entries) {
 
 // What is worth a thread: some tenths of a millisecond, for another process may hold the processor.
 constexpr Index kOperations = Index{1} << 23;
-Index dense_grain(Index cols, Index width) {
-  return std::max<Index>(16, kOperations / std::max<Index>(1, cols * width));
-}
 
 // Weights and radii that entries are added to.
 class Entries {
@@ -227,7 +224,33 @@ RowMatrix kept(const RowMatrix& a, const std::vector<bool>& rows, const std::vec
   return m;
 }
 
+namespace {
+
+std::vector<double> turned(const RowMatrix& a, const std::vector<double>& entries) {
+  constexpr Index kBlock = 32;
+  std::vector<double> out(entries.size());
+  const auto turn = [&](Index from, Index to) {  // rows of the result
+    for (Index i0 = 0; i0 < a.rows; i0 += kBlock) {
+      for (Index j = from; j < to; ++j) {
+        for (Index i = i0; i < std::min(i0 + kBlock, a.rows); ++i)
+          out[static_cast<std::size_t>(j * a.rows + i)] =
+              entries[static_cast<std::size_t>(i * a.cols + j)];
+      }
+    }
+  };
+  if (!entries.empty())
+    parallel_for((a.cols + kBlock - 1) / kBlock, 1 + (Index{1} << 18) / (a.rows * kBlock),
+                 [&](Index from, Index to) {
+                   for (Index band = from; band < to; ++band)
+                     turn(band * kBlock, std::min((band + 1) * kBlock, a.cols));
+                 });
+  return out;
+}
+
+}  // namespace
+
 RowMatrix transposed(const RowMatrix& a) {
+  if (a.dense()) return {a.cols, a.rows, turned(a, a.weights), turned(a, a.radius), {}, {}};
   return collect_rows(a.cols, a.rows, [&](const VisitEntry& visit) {
     visit_all(a, [&](Index i, Index j, double lo, double hi) { visit(j, i, lo, hi); });
   });
@@ -236,15 +259,9 @@ RowMatrix transposed(const RowMatrix& a) {
 void add_product(const RowMatrix& a, const double* x, Index width, double* y) {
   if (a.rows == 0 || a.cols == 0) return;
   if (a.dense()) {
-    parallel_for(a.rows, dense_grain(a.cols, width), [&](Index from, Index to) {
-      const MatrixArg<double> part{a.weights.data() + from * a.cols, a.cols};
-      if (width == 1) {
-        gemv(to - from, a.cols, 1.0, part, x, 1, 1.0, y + from, 1);
-      } else {
-        gemm(to - from, width, a.cols, 1.0, part, {x, width}, 1.0, y + from * width, width);
-      }
-    });
-    return;
+    const MatrixArg<double> all{a.weights.data(), a.cols};
+    if (width == 1) return gemv(a.rows, a.cols, 1.0, all, x, 1, 1.0, y, 1);
+    return gemm(a.rows, width, a.cols, 1.0, all, {x, width}, 1.0, y, width);
   }
   const auto entries = static_cast<Index>(a.weights.size()) / a.rows + 1;
   parallel_for(a.rows, std::max<Index>(64, kOperations / 8 / (entries * width)),
@@ -261,14 +278,9 @@ void add_product(const RowMatrix& a, const double* x, Index width, double* y) {
 
 void add_transposed_product(const RowMatrix& a, const double* x, Index width, double* y) {
   if (a.rows == 0 || a.cols == 0) return;
-  parallel_for(a.cols, dense_grain(a.rows, width), [&](Index from, Index to) {
-    const MatrixArg<double> part{a.weights.data() + from, a.cols, true};
-    if (width == 1) {
-      gemv(to - from, a.rows, 1.0, part, x, 1, 1.0, y + from, 1);
-    } else {
-      gemm(to - from, width, a.rows, 1.0, part, {x, width}, 1.0, y + from * width, width);
-    }
-  });
+  const MatrixArg<double> all{a.weights.data(), a.cols, true};
+  if (width == 1) return gemv(a.cols, a.rows, 1.0, all, x, 1, 1.0, y, 1);
+  gemm(a.cols, width, a.rows, 1.0, all, {x, width}, 1.0, y, width);
 }
 
 }  // namespace lipscope

@@ -8,6 +8,7 @@
 #include "base/checkpoint.h"
 #include "base/rounding.h"
 #include "linalg/blas.h"
+#include "linalg/cholesky.h"
 #include "linalg/definite.h"
 #include "linalg/lapack.h"
 #include "pieces/small.h"
@@ -123,11 +124,7 @@ bool EuclideanBound::invert_slack(std::vector<double> multipliers) {
     if (!(slack_[i] > 0)) return false;
     to[i] = slack_[i];
   }
-  const int size = static_cast<int>(q);
-  int info = 0;
-  charge(kBlasOperation * static_cast<double>(q) * static_cast<double>(q * q));
-  dpotrf_("U", &size, factor_.data(), &size, &info, 1);
-  if (info != 0) return false;
+  if (!cholesky(q, factor_.data(), q)) return false;
   const double c = mul_up(static_cast<double>(q + 1), gamma_of(2 * q + 16));
   for (std::size_t i = 0; i < open_.size(); ++i) {
     const double raise = mul_up(c, slack_[i]) / (scale_[i] * scale_[i]);
@@ -135,6 +132,9 @@ bool EuclideanBound::invert_slack(std::vector<double> multipliers) {
     if (!(factor_[i * at(q + 1)] > 0)) return false;
   }
   inverse_ = factor_;
+  const int size = static_cast<int>(q);
+  int info = 0;
+  charge(0.5 * kBlasOperation * static_cast<double>(q) * static_cast<double>(q * q));
   dtrtri_("U", "N", &size, inverse_.data(), &size, &info, 1, 1);
   if (info != 0) return false;
   square_.resize(at(q * q));

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "base/parallel.h"
 #include "base/rounding.h"
 #include "linalg/blas.h"
 
@@ -65,16 +66,18 @@ class Form final : public BlockSource {
   RowMatrix below(std::size_t i, std::size_t j) const override {
     RowMatrix block;
     if (has_edge(i, j)) {
-      block = edge(i, j).map;
-      block.radius.clear();
-      for (Index r = 0; r < block.rows; ++r) {
-        const double factor = coupling(i, static_cast<std::size_t>(r));
-        const double unit = unit_[i][static_cast<std::size_t>(r)];
-        block.for_row(r, [&](Index c, std::size_t at) {
-          block.weights[at] =
-              block.weights[at] * factor * (unit * unit_[j][static_cast<std::size_t>(c)]);
-        });
-      }
+      const RowMatrix& map = edge(i, j).map;
+      block = {map.rows, map.cols, Vector(map.weights.size()), {}, map.begin, map.columns};
+      parallel_for(map.rows, 1 + (Index{1} << 18) / (map.cols + 1), [&](Index from, Index to) {
+        for (Index r = from; r < to; ++r) {
+          const double factor = coupling(i, static_cast<std::size_t>(r));
+          const double unit = unit_[i][static_cast<std::size_t>(r)];
+          map.for_row(r, [&](Index c, std::size_t at) {
+            block.weights[at] =
+                map.weights[at] * factor * (unit * unit_[j][static_cast<std::size_t>(c)]);
+          });
+        }
+      });
     }
     if (meets(i, j) == nullptr) return block;
     RowMatrix full{sizes_[i], sizes_[j], Vector(static_cast<std::size_t>(sizes_[i] * sizes_[j])),

@@ -6,7 +6,7 @@
 
 #include "base/checkpoint.h"
 #include "linalg/blas.h"
-#include "linalg/lapack.h"
+#include "linalg/cholesky.h"
 #include "pieces/small.h"
 
 namespace lipscope {
@@ -27,13 +27,11 @@ std::vector<double> square_root_of_gram(const DenseLayer& layer) {
   double trace = 0;
   for (Index i = 0; i < n; ++i) trace += gram[at(i * (n + 1))];
   for (Index i = 0; i < n; ++i) gram[at(i * (n + 1))] += 1e-14 * trace;
-  const int size = static_cast<int>(n);
-  int info = 0;
-  dpotrf_("U", &size, gram.data(), &size, &info, 1);
+  const bool good = cholesky(n, gram.data(), n);
   for (Index i = 0; i < n; ++i) {
     for (Index j = i + 1; j < n; ++j) gram[at(i * n + j)] = 0;
   }
-  return info == 0 ? gram : std::vector<double>{};
+  return good ? gram : std::vector<double>{};
 }
 
 }  // namespace
