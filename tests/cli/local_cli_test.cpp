@@ -70,6 +70,13 @@ TEST_F(LocalCli, APointHasTheLargestOfAllSlopesAroundIt) {
   EXPECT_NEAR(box["upper"]["value"].get<double>(), 4, 1e-6);
 }
 
+// The slopes at a point are those of no pair of points in a box that holds nothing else.
+TEST_F(LocalCli, ABoxOfOnePointHasNoSlopes) {
+  const Json found = bound(kinks() + " --at " + csv("x.csv", "1,1") + " --radius 0 --box 1,1");
+  EXPECT_EQ(found["upper"]["value"], 0);
+  EXPECT_TRUE(found["lower"].is_null() || found["lower"]["value"] == 0) << found["lower"];
+}
+
 TEST_F(LocalCli, HugeAndTinyBallsHaveAnAnswer) {
   const std::string at = kinks() + " --norm inf --at " + csv("x.csv", "1,1");
   for (const char* radius : {"1e300", "1e6", "1e-300", "1e-12"}) {

@@ -259,7 +259,7 @@ class GraphCheck {
     }
     lipscope::RunContext context;
     context.seed = seed_;
-    const lipscope::Answer answer = lipscope::find_bracket(query, budget, context);
+    const lipscope::Answer answer = bracket(query, budget, context);
     ++tally_.queries;
     const auto upper = answer.bracket.upper(Guarantee::kProved);
     if (answer.witness && answer.witnessed && answer.witnessed->guarantee == Guarantee::kProved) {
@@ -269,6 +269,18 @@ class GraphCheck {
     ++tally_.finite;
     attack(query, *upper);
     if (seed_ % kCertificateShare == 0) certificate(query, answer);
+  }
+
+  // Says what was asked where the answer is an internal error.
+  lipscope::Answer bracket(const lipscope::Query& query, const lipscope::Budget& budget,
+                           const lipscope::RunContext& context) {
+    try {
+      return lipscope::find_bracket(query, budget, context);
+    } catch (const lipscope::Error& error) {
+      if (error.code() == lipscope::ErrorCode::kInternal)
+        fail(std::string("internal: ") + error.what() + about(query));
+      throw;
+    }
   }
 
   void check_witness(const lipscope::Query& query, const lipscope::Witness& witness,

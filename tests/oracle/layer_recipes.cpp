@@ -16,7 +16,7 @@ Value odd_constant(Builder& b, Type type) {
     case 0: return residue(b, reshaped(b, computed_constant(b, type, 3), {1}));
     case 1: return reshaped(b, computed_constant(b, type, 2), {1});
     case 2: return reshaped(b, decided_constant(b, type), {1});
-    default: return b.constant(type, {1}, {special_number(b)});
+    default: b.tame = false; return b.constant(type, {1}, {special_number(b)});
   }
 }
 

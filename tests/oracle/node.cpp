@@ -78,6 +78,7 @@ Dims broadcast_dims(const Dims& a, const Dims& b) {
   return full;
 }
 Index broadcast_at(const Dims& from, const Dims& index) {
+  if (from.size() > index.size()) throw Undefined("an operand with more axes than the result");
   Index at = 0;
   const std::size_t skip = index.size() - from.size();
   for (std::size_t i = 0; i < from.size(); ++i) {

@@ -42,8 +42,7 @@ std::string point_unsupported(const Query& query) {
   if (input_size(*query.graph) == 0) return "no floating input";
   if (!in_domain(query.domain, query.domain.ball->center.doubles()))
     return "the point is outside the box";
-  if (query.domain.ball->radius > 0 && !inside_of_box(query.domain))
-    return "the centre is at the edge of the box";
+  if (!inside_of_box(query.domain)) return "the centre is at the edge of the box";
   for (const Node& node : query.graph->nodes()) {
     if (!node.op->differentiable()) {
       return "node '" + node.name + "': operator " + std::string(node.op->name()) +
