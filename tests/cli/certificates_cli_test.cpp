@@ -207,7 +207,8 @@ class Certificates : public Cli {
       }
     }
     std::cout << model << ": " << written << " certificates, " << checked << " checks" << std::endl;
-    EXPECT_GT(written, 0) << model;
+    // Attention has no finite constant everywhere.
+    EXPECT_TRUE(written > 0 || question.empty()) << model;
   }
 };
 
