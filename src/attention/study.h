@@ -59,7 +59,6 @@ struct AttentionReport {
 // blocks, then what needs a ball.
 [[nodiscard]] AttentionReport study_attention(const Graph& graph, std::span<const Tensor> inputs,
                                               const AttentionQuestion& question,
-                                              const std::string& name,
-                                              const RunClock& clock);
+                                              const std::string& name, const RunClock& clock);
 
 }  // namespace lipscope

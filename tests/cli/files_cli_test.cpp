@@ -309,7 +309,7 @@ TEST_F(Files, SignalsEndACommandWithWhatItHas) {
 }
 
 TEST_F(Files, SignalsEndACommandThatWaitsForItsInput) {
-  for (const std::string& command : {"report", "softmax", "bound", "inspect"}) {
+  for (const std::string command : {"report", "softmax", "bound", "inspect"}) {
     NamedPipe pipe(path("p_" + command));
     const std::string out = path("out"), err = path("err");
     RunningProgram program(command + " --json --time inf " + pipe.path() + " -o " + path("result") +
