@@ -83,8 +83,10 @@ CLI::Option* takes_numbers(CLI::Option* option) {
 CLI::Option* takes_whole(CLI::Option* option) {
   return option->transform(CLI::Validator(
       [](std::string& text) {
-        const bool digits = text.find_first_not_of("0123456789") == std::string::npos;
-        if (digits && !text.empty()) return std::string();  // seeds may be beyond an Index
+        std::uint64_t seed = 0;  // may be beyond an Index
+        const char* end = text.data() + text.size();
+        const auto [stop, status] = std::from_chars(text.data(), end, seed);
+        if (status == std::errc() && stop == end) return std::string();
         const auto whole = parse_whole(text);
         if (!whole || *whole < 0)
           return fmt::format("'{}' is not a whole number of at least 0", text);
