@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "certify_table.h"
 #include "command.h"
 #include "labelled_data.h"
 #include "lipscope/robustness.h"
@@ -13,13 +14,6 @@
 
 namespace lipscope::app {
 
-// "0.5:70%": at least this share of all samples certified at this radius.
-struct Requirement {
-  double radius = 0, percent = 0;
-};
-
-enum class Verdict { kHolds, kFails, kOpen };
-
 struct CertifyFlags {
   ModelFlags model;
   DataFlags data;
@@ -27,10 +21,14 @@ struct CertifyFlags {
   std::vector<double> radii;
   bool attack = false, flush_to_zero = false;
   Index parts = 400;
+
+  [[nodiscard]] bool local() const { return scope == "local"; }
 };
 
 struct Certified {
   CertifyFlags flags;
+  std::uint64_t seed = 1;
+  std::optional<double> effort;
   std::string model_file, sha256;
   Norm norm = Norm(2);
   std::string output;   // the model's output that decides
@@ -39,31 +37,15 @@ struct Certified {
   Conventions conventions;
   LabelledData data;
   PairConstants constants;
-  std::vector<Decision> decisions;
-  std::vector<double> radii;
-  std::optional<Requirement> required;
+  CertifyTable table;
   std::string local_obstacle;
   Outcome outcome = Outcome::kFinished;
   double seconds = 0, seconds_constants = 0;
   std::vector<std::string> hints;
-
-  [[nodiscard]] bool right(std::size_t s) const {
-    return decisions[s].certain && decisions[s].predicted == data.labels[s];
-  }
-  // Of the real-valued function.
-  [[nodiscard]] Index clean() const;
-  [[nodiscard]] Index certified_at(double radius) const;
-  // In the arithmetic of --inference not even the sample itself is known to be classified as in
-  // real arithmetic.
-  [[nodiscard]] bool unproved(std::size_t s) const {
-    return !flags.inference.empty() && !(decisions[s].radius > 0);
-  }
-  // Right and not known to have another class within the radius.
-  [[nodiscard]] Index standing_at(double radius) const;
-  // Of the requirement; holds when there is none. Attacks are on the real-valued function and
-  // refute nothing about another arithmetic.
-  [[nodiscard]] Verdict verdict() const;
 };
+
+// What a radius of 1 is.
+[[nodiscard]] std::string unit_text(const Certified& found);
 
 [[nodiscard]] Certified run_certify(const CertifyFlags& flags, const Common& common);
 

@@ -5,9 +5,13 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <filesystem>
 
+#include "base/sha256.h"
 #include "files.h"
+#include "io/input_file.h"
 #include "lipscope/error.h"
 #include "number_flags.h"
 
@@ -72,6 +76,64 @@ Shape image_shape(const Shape& shape, Index size) {
   return fits(square) ? square : Shape{};
 }
 
+// Bytes of pictures are meant as they are, or as numbers up to 1: nobody can tell from the file.
+// The bits of a bfloat16 input, truth values and what a model takes as whole numbers are what they
+// are.
+void require_scale(const OnnxModel& model, const std::vector<NamedTensor>& arrays,
+                   const DataFlags& flags) {
+  if (!flags.scale.empty()) return;
+  const bool real_input = std::ranges::any_of(
+      model.inputs(), [](const ModelInput& input) { return is_floating(input.type); });
+  for (const NamedTensor& array : arrays) {
+    const ElementType type = array.tensor.type();
+    if (!real_input || is_floating(type) || type == ElementType::kBool) continue;
+    const bool bits =
+        type == ElementType::kUInt16 && model.inputs()[0].type == ElementType::kBFloat16;
+    if (bits) continue;
+    throw Error(ErrorCode::kUsage,
+                fmt::format("{} holds {} and the model takes real numbers: say how they are "
+                            "scaled, --scale 1/255 for pixels in [0, 1], or --scale 1 if the "
+                            "numbers are meant as they are",
+                            flags.data, to_string(type)));
+  }
+}
+
+// Of a file as it is on disk; of what was read from elsewhere.
+std::string digest_of_file(const std::string& path, std::span<const std::byte> read) {
+  const std::string file = split_array_path(path).file;
+  if (!std::filesystem::is_regular_file(file)) return sha256(read);
+  return sha256(read_file(file, std::size_t{1} << 40U));
+}
+
+template <class Entries>
+Range range_of(const Entries& entries) {
+  const auto [low, high] = std::ranges::minmax_element(entries);
+  return {*low, *high};
+}
+
+// The samples that this run looks at, of those that were read.
+void keep_shard(LabelledData& data, const DataFlags& flags) {
+  const Shard shard = parse_shard(flags.shard);
+  const Index end = flags.limit > 0 ? std::min(data.count, flags.limit) : data.count;
+  LabelledData kept = data;
+  kept.points.clear();
+  kept.labels.clear();
+  for (Index s = shard.part - 1; s < end; s += shard.of) {
+    const auto sample =
+        std::span(data.points)
+            .subspan(static_cast<std::size_t>(s * data.size), static_cast<std::size_t>(data.size));
+    kept.points.insert(kept.points.end(), sample.begin(), sample.end());
+    kept.labels.push_back(data.labels[static_cast<std::size_t>(s)]);
+    kept.indices.push_back(s);
+  }
+  kept.count = std::ssize(kept.indices);
+  if (kept.count == 0)
+    throw Error(ErrorCode::kUsage, fmt::format("--shard {}: there are only {} samples, so this "
+                                               "part has none",
+                                               flags.shard, end));
+  data = std::move(kept);
+}
+
 void normalise(LabelledData& data, const DataFlags& flags) {
   if (flags.mean.empty() && flags.std.empty()) return;
   const std::size_t channels = std::max<std::size_t>({1, flags.mean.size(), flags.std.size()});
@@ -110,7 +172,10 @@ void DataFlags::declare(CLI::App& app) {
   reads_file(app.add_option("--labels", labels,
                             "their classes, counted from 0 (CIFAR records bring them)"))
       ->type_name("FILE");
-  app.add_option("--scale", scale, "multiply the data by this, for example 1/255")->type_name("F");
+  app.add_option("--scale", scale,
+                 "multiply the data by this; has to be said for integers: 1/255, or 1 if they are "
+                 "meant as they are")
+      ->type_name("F");
   takes_numbers(
       app.add_option("--mean", mean, "subtract this after scaling, one number or one per channel"))
       ->delimiter(',')
@@ -124,15 +189,36 @@ void DataFlags::declare(CLI::App& app) {
   takes_whole(app.add_option("--limit", limit, "only the first N samples"))
       ->check(CLI::Range(Index{1}, Index{1} << 40))
       ->type_name("N");
+  app.add_option("--shard", shard,
+                 "only every N-th sample from the I-th, counted from 1: a part of the work for one "
+                 "of N jobs; 'merge' joins the results")
+      ->type_name("I/N");
+}
+
+Shard parse_shard(const std::string& text) {
+  if (text.empty()) return {};
+  Shard shard{0, 0};
+  const char* end = text.data() + text.size();
+  const auto part = std::from_chars(text.data(), end, shard.part);
+  if (part.ec == std::errc() && part.ptr != end && *part.ptr == '/') {
+    const auto of = std::from_chars(part.ptr + 1, end, shard.of);
+    if (of.ec == std::errc() && of.ptr == end && shard.part >= 1 && shard.part <= shard.of)
+      return shard;
+  }
+  throw Error(ErrorCode::kUsage,
+              fmt::format("--shard '{}': expected I/N with I from 1 to N, for example 1/4", text));
 }
 
 LabelledData read_labelled(const OnnxModel& model, const DataFlags& flags) {
+  (void)parse_shard(flags.shard);
   std::vector<NamedTensor> arrays = read_arrays(flags.data);
   LabelledData result;
+  result.scale = flags.scale.empty() ? 1 : parse_scale(flags.scale);
   result.labels = labels_beside(arrays, flags.data);
   if (!flags.labels.empty()) {
     const Tensor read = read_array(flags.labels);
     result.labels = to_labels(read, flags.labels);
+    result.labels_sha256 = digest_of_file(flags.labels, std::as_bytes(std::span(result.labels)));
   } else if (result.labels.empty()) {
     throw Error(ErrorCode::kUsage,
                 fmt::format("{} holds no labels; give --labels FILE", flags.data));
@@ -141,8 +227,9 @@ LabelledData read_labelled(const OnnxModel& model, const DataFlags& flags) {
     if (array.tensor.size() == 0)
       bad(flags.data, "holds no samples; a run needs one at least, and its label");
   }
+  require_scale(model, arrays, flags);
   if (arrays.size() == 1) arrays[0].name.clear();
-  const Samples samples = match_samples(model, arrays, parse_scale(flags.scale));
+  const Samples samples = match_samples(model, arrays, result.scale);
   result.options = samples.options;
   result.options.known.clear();
   result.count = samples.count;
@@ -153,8 +240,7 @@ LabelledData read_labelled(const OnnxModel& model, const DataFlags& flags) {
     result.size += tensor.size() / samples.count;
   }
   require_one_each(result.labels, samples.count, result.size, flags);
-  if (flags.limit > 0) result.count = std::min(result.count, flags.limit);
-  result.labels.resize(static_cast<std::size_t>(result.count));
+  result.in_file = result.count;
   for (Index s = 0; s < result.count; ++s) {
     for (const ModelInput& input : model.inputs()) {
       const Tensor& entries = samples.inputs.at(input.name);
@@ -171,13 +257,12 @@ LabelledData read_labelled(const OnnxModel& model, const DataFlags& flags) {
                     place / result.size, *wrong, place % result.size));
   }
   if (arrays.size() == 1) result.image = image_shape(arrays[0].tensor.shape(), result.size);
-  if (!result.points.empty()) {
-    const auto [low, high] = std::ranges::minmax_element(result.points);
-    result.low = *low;
-    result.high = *high;
-    result.whole = std::ranges::all_of(result.points, [](double x) { return x == std::floor(x); });
-  }
+  result.scaled = range_of(result.points);
+  result.whole = std::ranges::all_of(result.points, [](double x) { return x == std::floor(x); });
+  result.sha256 = digest_of_file(flags.data, std::as_bytes(std::span(result.points)));
   normalise(result, flags);
+  result.entries = range_of(result.points);
+  keep_shard(result, flags);
   return result;
 }
 

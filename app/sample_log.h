@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finished samples in a file of JSON lines, so that an interrupted run can go on.
+// What is known of samples in a file of JSON lines, so that a run that was cut short can go on.
 #pragma once
 
 #include <cstdio>
@@ -9,43 +9,45 @@
 #include <string_view>
 
 #include "base/json.h"
-#include "lipscope/robustness.h"
+#include "lipscope/sample_rounds.h"
 
 namespace lipscope::app {
 
-struct LogLimits {
-  Index samples = 0, classes = 0;  // indices and rivals are below these
-};
+// The line of a sample; `question` as text.
+[[nodiscard]] std::string sample_line(std::string_view question, const std::string& sample,
+                                      const SampleWork& work);
 
 struct EarlierSamples {
-  std::map<Index, Decision> decisions;
-  std::string text;  // of the file, without a last line that was cut off
+  std::map<std::string, SampleWork> samples;  // by digest of the sample
+  std::string text;                           // the file with the last line of each sample alone
 };
 
-// The samples in the text of a file, called `name`: first the question, then a line each. kBadFile
-// for another question and for a line that no run with this question can have written.
+// The samples in the text of a file, called `name`: first the question, then lines, the last one of
+// a sample being what counts. A last line that was cut off is left out. kBadFile for another
+// question and for a line that no run with this question can have written: each carries a checksum
+// of itself and the question. Rivals are below `classes`.
 [[nodiscard]] EarlierSamples read_samples(std::string_view text, std::string_view name,
-                                          const Json& question, const LogLimits& limits);
+                                          const Json& question, Index classes);
 
 // May be told from several threads.
 class SampleLog {
  public:
   // A file that read_samples refuses stays as it is. An empty path keeps nothing.
-  SampleLog(const std::string& path, const Json& question, const LogLimits& limits);
+  SampleLog(const std::string& path, const Json& question, Index classes);
   ~SampleLog();
   SampleLog(const SampleLog&) = delete;
   SampleLog& operator=(const SampleLog&) = delete;
 
-  // What earlier runs found, by sample; predictions are not kept.
-  [[nodiscard]] const std::map<Index, Decision>& earlier() const { return earlier_; }
+  // What earlier runs found, by digest of the sample; predictions are not kept.
+  [[nodiscard]] const std::map<std::string, SampleWork>& earlier() const { return earlier_; }
   // On disk when it returns. Throws kBadFile when it cannot be written.
-  void add(Index sample, const Decision& decision);
+  void add(const std::string& sample, const SampleWork& work);
 
  private:
-  std::string path_;
+  std::string path_, question_;
   std::FILE* file_ = nullptr;
   std::mutex mutex_;
-  std::map<Index, Decision> earlier_;
+  std::map<std::string, SampleWork> earlier_;
 };
 
 }  // namespace lipscope::app

@@ -11,11 +11,9 @@ namespace lipscope::fuzz {
 namespace {
 
 const Json& question() {
-  static const Json value{{"schema", "lipscope.certify-samples/1"},
+  static const Json value{{"schema", "lipscope.certify-samples/2"},
                           {"model", std::string(64, 'a')},
-                          {"data", std::string(64, 'b')},
                           {"norm", "2"},
-                          {"attack", true},
                           {"parts", Json::array()},
                           {"seed", 1}};
   return value;
@@ -24,12 +22,14 @@ const Json& question() {
 }  // namespace
 
 std::vector<Input> seeds() {
-  const std::string first = to_text(question()) + "\n";
-  return {input(first),
-          input(first + R"({"index":0,"radius":0.25,"method":"m","rival":1,"attack_radius":0.5}
-{"index":7,"radius":"inf","method":"","rival":-1,"attack_radius":null}
-{"index":3,"rad)"),
-          input(first.substr(0, 40))};
+  const std::string asked = to_text(question()), first = asked + "\n";
+  SampleWork done{.decision = {.radius = 0.25, .method = "m", .rival = 1, .attack_radius = 0.5},
+                  .attacked = true,
+                  .complete = true};
+  SampleWork open{.decision = {.radius = 0.125, .method = "", .rival = -1}, .whole_failed = 0.5};
+  const std::string lines = app::sample_line(asked, std::string(32, 'a'), done) +
+                            app::sample_line(asked, std::string(32, 'b'), open);
+  return {input(first), input(first + lines + R"({"sample":"c","rad)"), input(first.substr(0, 40))};
 }
 
 }  // namespace lipscope::fuzz
@@ -38,13 +38,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace lipscope;
   return fuzz::run([&] {
     const std::string_view text(reinterpret_cast<const char*>(data), size);
-    const app::LogLimits limits{.samples = 10, .classes = 3};
-    const app::EarlierSamples found = app::read_samples(text, "log", fuzz::question(), limits);
-    for (const auto& [index, decision] : found.decisions) {
-      if (index < 0 || index >= limits.samples || !(decision.radius >= 0))
+    constexpr Index kClasses = 3;
+    const app::EarlierSamples found = app::read_samples(text, "log", fuzz::question(), kClasses);
+    for (const auto& [sample, work] : found.samples) {
+      if (work.decision.rival >= kClasses || !(work.decision.radius >= 0))
         throw std::logic_error("a sample that no run can have written");
     }
-    if (app::read_samples(found.text, "log", fuzz::question(), limits).text != found.text)
+    if (app::read_samples(found.text, "log", fuzz::question(), kClasses).text != found.text)
       throw std::logic_error("a file that is refused when it is kept");
   });
 }

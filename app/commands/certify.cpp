@@ -29,7 +29,12 @@ std::string percent(Index part, Index whole) {
 std::string heading_of(const Certified& found) {
   std::string text =
       fmt::format("{}  {} classes, {} samples, l{}\n", one_line(found.model_file),
-                  found.constants.classes, group_digits(found.data.count), found.norm.name());
+                  found.constants.classes, group_digits(found.table.count()), found.norm.name());
+  text += fmt::format("  data from {:.5g} to {:.5g}; radii in units of {}\n", found.data.scaled.low,
+                      found.data.scaled.high, unit_text(found));
+  if (!found.flags.data.shard.empty())
+    text += fmt::format("  part {} of the samples; 'lipscope merge' joins the parts\n",
+                        found.flags.data.shard);
   if (!found.dropped.empty()) {
     text +=
         fmt::format("  the final {} is left out: it never changes the decision\n", found.dropped);
@@ -49,33 +54,30 @@ std::string heading_of(const Certified& found) {
   return text;
 }
 
-std::string accuracy_table(const Certified& found) {
-  const Index count = found.data.count;
+std::string accuracy_table(const CertifyTable& table) {
+  const Index count = table.count();
   std::vector<std::vector<std::string>> rows{{"radius", "certified"}};
-  if (found.flags.attack) rows[0].push_back("attacked");
-  for (const double radius : found.radii) {
-    const std::string certified = percent(found.certified_at(radius), count);
-    if (found.flags.attack) {
-      rows.push_back(
-          {fmt::format("{}", radius), certified, percent(found.standing_at(radius), count)});
-    } else {
-      rows.push_back({fmt::format("{}", radius), certified});
-    }
+  if (table.attacked) rows[0].insert(rows[0].end(), {"attacked", "open"});
+  for (const double radius : table.radii) {
+    rows.push_back({fmt::format("{:.6g}", radius), percent(table.certified_at(radius), count)});
+    if (!table.attacked) continue;
+    rows.back().push_back(percent(table.standing_at(radius), count));
+    rows.back().push_back(percent(table.open_at(radius), count));
   }
   return format_table(rows);
 }
 
-std::string class_table(const Certified& found) {
-  const std::vector<ClassRow> classes = class_rows(found);
+std::string class_table(const CertifyTable& table) {
+  const std::vector<ClassRow> classes = table.by_class();
   constexpr std::size_t kMost = 20;
   std::vector<std::vector<std::string>> rows{{"class", "samples", "right", "median radius"}};
-  if (found.flags.attack) rows[0].push_back("median attack");
+  if (table.attacked) rows[0].push_back("median attack");
   for (std::size_t c = 0; c < std::min(classes.size(), kMost); ++c) {
     const ClassRow& row = classes[c];
     rows.push_back({fmt::format("{}", c), fmt::format("{}", row.count),
                     row.count > 0 ? percent(row.right, row.count) : "-",
                     row.count > 0 ? format_down(median_of(row.radii), 4) : "-"});
-    if (found.flags.attack)
+    if (table.attacked)
       rows.back().push_back(row.attacks.empty() ? "" : format_up(median_of(row.attacks), 4));
   }
   return format_table(rows);
@@ -84,9 +86,8 @@ std::string class_table(const Certified& found) {
 // The pairs of classes that limit most samples.
 std::string pair_table(const Certified& found) {
   std::map<std::pair<Index, Index>, std::vector<double>> pairs;
-  for (std::size_t s = 0; s < found.decisions.size(); ++s) {
-    const Decision& d = found.decisions[s];
-    if (found.right(s) && d.rival >= 0) pairs[{d.predicted, d.rival}].push_back(d.radius);
+  for (const SampleRow& row : found.table.rows) {
+    if (row.right() && row.rival) pairs[{row.predicted, *row.rival}].push_back(row.radius);
   }
   std::vector<std::pair<std::size_t, std::pair<Index, Index>>> order;
   for (const auto& [pair, radii] : pairs) order.emplace_back(radii.size(), pair);
@@ -106,28 +107,31 @@ std::string pair_table(const Certified& found) {
 }
 
 std::string certify_text(const Certified& found) {
-  const Index count = found.data.count;
+  const CertifyTable& table = found.table;
   std::string text = heading_of(found);
-  text += fmt::format("  clean accuracy  {}\n\n", percent(found.clean(), count));
+  text += fmt::format("  clean accuracy  {}\n\n", percent(table.clean(), table.count()));
   text += "certified accuracy, proved" +
-          std::string(found.flags.attack ? "; attacked: no more than this" : "") + "\n";
-  text += accuracy_table(found) + "\n" + class_table(found) + "\n" + pair_table(found);
-  if (found.flags.scope == "local" && !found.local_obstacle.empty())
+          std::string(table.attacked ? "; attacked: no more than this" : "") + "\n";
+  text += accuracy_table(table) + "\n" + class_table(table) + "\n" + pair_table(found);
+  if (found.flags.local() && !found.local_obstacle.empty())
     text += fmt::format(
         "\nradii around samples by constants and enclosed gradients, without linear bounds and a "
         "search: {}\n",
         found.local_obstacle);
   if (found.outcome == Outcome::kTimeLimit) {
-    text +=
-        "\nthe time was up before every sample had its turn; --time gives it more, --resume FILE "
-        "keeps "
-        "what is done\n";
+    const Index left = std::ranges::count(table.rows, false, &SampleRow::complete);
+    const char* more = found.effort ? "--effort" : "--time";
+    text += left > 0
+                ? fmt::format(
+                      "\n{} samples could gain from more {}; --resume FILE keeps what is done\n",
+                      group_digits(left), more)
+                : fmt::format("\nmore {} could make constants smaller and radii larger\n", more);
   }
   if (found.outcome == Outcome::kInterrupted) text += "\ninterrupted; what is above is proved\n";
   for (const std::string& hint : found.hints) text += "\nnote: " + one_line(hint) + "\n";
-  if (found.required) {
-    const char* verdict = found.verdict() == Verdict::kHolds ? "holds"
-                          : found.verdict() == Verdict::kFails
+  if (table.required) {
+    const char* verdict = table.verdict() == Verdict::kHolds ? "holds"
+                          : table.verdict() == Verdict::kFails
                               ? "does not hold"
                               : "not decided; --scope local, --attack "
                                 "or more --time may";
@@ -139,7 +143,7 @@ std::string certify_text(const Certified& found) {
 
 int exit_code_of(const Certified& found) {
   if (found.outcome == Outcome::kInterrupted) return 130;
-  switch (found.verdict()) {
+  switch (found.table.verdict()) {
     case Verdict::kHolds: return 0;
     case Verdict::kFails: return 1;
     case Verdict::kOpen: return 5;
@@ -154,7 +158,9 @@ Action declare_certify(CLI::App& app, const Common& common) {
   app.add_option("--norm", flags->norm, "norm of the input: a number >= 1 or inf")
       ->type_name("P")
       ->capture_default_str();
-  takes_numbers(app.add_option("--radii", flags->radii, "report the accuracy at these radii"))
+  takes_numbers(
+      app.add_option("--radii", flags->radii,
+                     "report the accuracy at these radii (default: fixed ones for the norm)"))
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("R,...");
@@ -188,7 +194,7 @@ Action declare_certify(CLI::App& app, const Common& common) {
     return text.empty() ? std::string("needs a value, not an empty word") : std::string();
   };
   keeps_file(app.add_option("--resume", flags->resume,
-                            "keep finished samples in this file and go on from it"))
+                            "keep what is found for each sample in this file and go on from it"))
       ->check(not_empty)
       ->type_name("FILE");
   app.add_option("--require", flags->require,

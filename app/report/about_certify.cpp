@@ -225,6 +225,15 @@ Report report_on_certify(const Json& document) {
                    : "not decided",
          decided ? "proved" : ""});
   }
+  const Json& data = member(document, "data");
+  if (const Json& range = member(data, "range"); range.is_array() && range.size() == 2) {
+    const auto end = [&](std::size_t k) {
+      return range[k].is_number() ? fmt::format("{:.5g}", range[k].get<double>()) : "inf";
+    };
+    report.facts.push_back({"data", fmt::format("{} to {}", end(0), end(1))});
+  }
+  if (const std::string unit = text_of(data, "unit"); !unit.empty())
+    report.facts.push_back({"unit of radii", unit});
   const std::string inference = text_of(document, "inference");
   const std::string sums = text_of(document, "accumulate");
   std::string arithmetic = inference.empty() ? "real numbers" : inference;

@@ -75,6 +75,7 @@ class ResultForms {
                                   {{"method", text_form},
                                    {"attack_radius", or_null(distance_form)},
                                    {"rival", or_null(count_form)},
+                                   {"complete", flag_form},
                                    {"tie", flag_form}});
     const Form by_class =
         object_of({{"class", count_form}}, {{"count", count_form},
@@ -82,19 +83,33 @@ class ResultForms {
                                             {"median_radius", distance_form},
                                             {"median_attack_radius", or_null(distance_form)},
                                             {"certified", reals_}});
-    const Form data = object_of({}, {{"file", text_form},
-                                     {"sha256", text_form},
-                                     {"count", count_form},
-                                     {"scale", real_form},
-                                     {"range", list_of(real_form, 2)}});
+    const Form data =
+        object_of({}, {{"file", text_form},
+                       {"sha256", text_form},
+                       {"count", count_form},
+                       {"limit", or_null(count_form)},
+                       {"scale", real_form},
+                       {"range", list_of(real_form, 2)},
+                       {"unit", text_form},
+                       {"mean", reals_},
+                       {"std", reals_},
+                       {"labels", object_of({}, {{"file", text_form}, {"sha256", text_form}})}});
+    const Form options = object_of({}, {{"attack", flag_form},
+                                        {"parts", count_form},
+                                        {"seed", count_form},
+                                        {"effort", or_null(distance_form)}});
     return object_of(
         {{"schema", text_form},
          {"norm", text_form},
          {"certified", list_of(object_of({{"radius", distance_form}, {"accuracy", distance_form}},
-                                         {{"attacked_accuracy", or_null(distance_form)}}))},
+                                         {{"attacked_accuracy", or_null(distance_form)},
+                                          {"open", distance_form}}))},
          {"samples", list_of(sample)}},
         {{"model", model_},
          {"data", data},
+         {"options", options},
+         {"shard", text_form},
+         {"missing", count_form},
          {"output", text_form},
          {"scope", word_of({"global", "local"})},
          {"count", count_form},

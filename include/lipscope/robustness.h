@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -22,12 +23,13 @@ namespace lipscope {
 struct PairConstants {
   Index classes = 0;
   std::vector<Bound> upper;
+  bool finished = true;  // more time would find none that is smaller
   [[nodiscard]] const Bound& at(Index i, Index j) const;
 };
 
 // What is known about one sample. A wrong or undecided prediction has radius 0.
 struct Decision {
-  Index predicted = 0;
+  Index predicted = 0;   // -1: nothing is known
   bool certain = false;  // the prediction is proved to have the largest logit
   double radius = 0;     // proved: every input closer than this has the same largest logit
   std::string method = "none";
@@ -73,6 +75,19 @@ struct CertifyOptions {
   MarginsNeeded margins_needed = {};  // empty: real numbers
 };
 
+struct LogitTable;
+
+// What constants are for: those that stand between these samples and radii come first. Without
+// logits, and under a budget of work, all pairs of classes are alike.
+struct ConstantsFor {
+  std::shared_ptr<const LogitTable> logits = nullptr;
+  std::span<const Index> labels = {};
+  std::span<const double> radii = {};
+};
+
+// By linear bounds of the whole ball, or of parts of it, too.
+enum class BallDepth { kWhole, kCases };
+
 // Thread-safe once the constants are there.
 class Certifier {
  public:
@@ -81,22 +96,34 @@ class Certifier {
   ~Certifier();
 
   [[nodiscard]] Index classes() const;
-  // About so much time; infinity where a margin has no constant.
-  const PairConstants& find_constants(std::chrono::duration<double> time,
-                                      const RunContext& context);
+  // Proved intervals of the logits, for what needs them several times. `points` holds the samples
+  // one after another, each with all entries of the floating inputs. `stop`, asked now and then,
+  // ends it early: nothing is known of the samples behind.
+  [[nodiscard]] std::shared_ptr<const LogitTable> logits(
+      std::span<const double> points, const std::function<bool()>& stop = {}) const;
+  // About so much time by the clock of the context; infinity where a margin has no constant.
+  const PairConstants& find_constants(std::chrono::duration<double> time, const RunContext& context,
+                                      const ConstantsFor& purpose = {});
   [[nodiscard]] const PairConstants& constants() const;
 
-  // Predictions, and radii by the constants. `points` holds the samples one after another, each
-  // with all entries of the floating inputs; `labels` one number each.
+  // Predictions, and radii by the constants; `labels` one number each.
   [[nodiscard]] std::vector<Decision> decide(std::span<const double> points,
                                              std::span<const Index> labels) const;
+  [[nodiscard]] std::vector<Decision> decide(std::span<const double> points,
+                                             std::span<const Index> labels,
+                                             const LogitTable& logits) const;
   // Nearest inputs of another class that an attack finds, for the samples with a proved and right
   // prediction. `stop` ends it early, with what it has.
   void attack(std::span<const double> points, std::span<const Index> labels,
               std::span<Decision> decisions, const std::function<bool()>& stop) const;
-  // A larger radius around one sample, by bounds that hold there alone. `stop` ends it early.
-  void improve(std::span<const double> point, Decision& decision,
-               const std::function<bool()>& stop) const;
+  // Whether the class is proved to stay on the ball of this radius around one sample, which is then
+  // the radius of the decision. What was not proved may still be true.
+  [[nodiscard]] bool prove(std::span<const double> point, double radius, BallDepth depth,
+                           Decision& decision, const std::function<bool()>& stop) const;
+  // A larger radius around one sample, by bounds that hold there alone, below `most`. `stop` ends
+  // it early.
+  void improve(std::span<const double> point, Decision& decision, const std::function<bool()>& stop,
+               double most = std::numeric_limits<double>::infinity()) const;
   // Why improve() can do little for this model; empty where it can.
   [[nodiscard]] const std::string& local_obstacle() const;
 

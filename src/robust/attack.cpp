@@ -11,7 +11,6 @@
 #include "estimate/jacobian_norm.h"
 #include "lipscope/evaluate.h"
 #include "pieces/small.h"
-#include "robust/logit_ranges.h"
 
 namespace lipscope {
 namespace {
@@ -308,12 +307,12 @@ double distance_up_to(std::span<const double> x, std::span<const double> y, cons
 }
 
 // Where interval evaluation sees another class: at the point or a little further out.
-double proved_distance(const Graph& graph, const LayeredNet* net, std::span<const double> center,
+double proved_distance(const LogitRanges& ranges, std::span<const double> center,
                        std::span<const double> found, Index winner, const Norm& norm) {
   for (const double further : {0.0, 1e-9, 1e-7, 1e-5, 1e-3}) {
     std::vector<double> y(found.begin(), found.end());
     for (std::size_t j = 0; j < y.size(); ++j) y[j] += further * (y[j] - center[j]);
-    const std::vector<Interval> logits = logit_ranges(graph, net, y);
+    const std::vector<Interval> logits = ranges.of(y);
     for (std::size_t j = 0; j < logits.size(); ++j) {
       if (static_cast<Index>(j) != winner && logits[j].lo > logits[at(winner)].hi)
         return distance_up_to(center, y, norm);
@@ -324,11 +323,11 @@ double proved_distance(const Graph& graph, const LayeredNet* net, std::span<cons
 
 }  // namespace
 
-std::vector<double> attack_distances(const Graph& graph, const LayeredNet* net,
+std::vector<double> attack_distances(const Graph& graph, const LogitRanges& ranges,
                                      const AttackQuestion& question) {
   const BoundaryWalk walk(graph, question.norm, question.stop);
   const std::size_t size = walk.size(), count = question.winners.size();
-  const std::vector<Interval> logits = logit_ranges(graph, net, question.points);
+  const std::vector<Interval> logits = ranges.of(question.points);
   const std::size_t classes = count > 0 ? logits.size() / count : 0;
   std::vector<double> distances(count, kInf);
   for (std::size_t s = 0; s < count;) {
@@ -356,11 +355,10 @@ std::vector<double> attack_distances(const Graph& graph, const LayeredNet* net,
     for (std::size_t r = 0; r < rows.count(); ++r) {
       const std::size_t sample = at(rows.sample[r]);
       if (!(rows.best[r] < distances[sample])) continue;
-      distances[sample] =
-          std::min(distances[sample],
-                   proved_distance(graph, net, std::span(rows.center).subspan(r * size, size),
-                                   std::span(rows.best_x).subspan(r * size, size), rows.winner[r],
-                                   question.norm));
+      distances[sample] = std::min(
+          distances[sample], proved_distance(ranges, std::span(rows.center).subspan(r * size, size),
+                                             std::span(rows.best_x).subspan(r * size, size),
+                                             rows.winner[r], question.norm));
     }
   }
   return distances;

@@ -9,7 +9,7 @@
 
 #include "lipscope/graph.h"
 #include "lipscope/norm.h"
-#include "pieces/layered_net.h"
+#include "robust/logit_ranges.h"
 
 namespace lipscope {
 
@@ -24,7 +24,7 @@ struct AttackQuestion {
 // Distance, rounded up, to a point where another logit than the winner's is proved to be larger;
 // infinity where none was found. Projections onto linearised class boundaries from several starts,
 // for the nearest classes [robustness-5].
-[[nodiscard]] std::vector<double> attack_distances(const Graph& graph, const LayeredNet* net,
+[[nodiscard]] std::vector<double> attack_distances(const Graph& graph, const LogitRanges& ranges,
                                                    const AttackQuestion& question);
 
 }  // namespace lipscope

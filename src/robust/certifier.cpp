@@ -17,6 +17,7 @@
 #include "robust/ball_ranges.h"
 #include "robust/local_radius.h"
 #include "robust/logit_ranges.h"
+#include "robust/margin_needs.h"
 #include "robust/pair_constants.h"
 #include "robust/well_defined.h"
 
@@ -27,18 +28,18 @@ struct Certifier::Parts {
   CertifyOptions options;
   Index classes = 0, inputs = 0;
   std::optional<BallNets> nets;
+  std::optional<LogitRanges> logit_ranges;
   PairConstants constants;
   std::once_flag made_ranges = {};
   std::optional<BallRanges> ranges = {};
   std::optional<AffineNodes> affine = {};  // of graphs that are no chain
 
+  [[nodiscard]] LocalQuestion question_about(std::span<const double> point,
+                                             const Decision& decision) const;
+  // What is known of the graph for all balls.
+  [[nodiscard]] GraphParts graph_parts();
   [[nodiscard]] LocalAnswer local_radius(LocalQuestion& question, const std::function<bool()>& stop,
                                          std::string& method);
-  // Convolutions as dense layers are slower to run than by themselves.
-  [[nodiscard]] const LayeredNet* net_to_run() const {
-    const LayeredNet* net = nets->whole();
-    return net != nullptr && net->size() <= 4 * graph.parameter_count() ? net : nullptr;
-  }
   // How much a margin has to exceed what the proof needs, by rival.
   [[nodiscard]] std::vector<double> needed(std::span<const double> point, Index winner,
                                            double radius) const {
@@ -50,8 +51,11 @@ struct Certifier::Parts {
 };
 
 Certifier::Certifier(const Graph& graph, CertifyOptions options)
-    : parts_(
-          new Parts{.graph = graph, .options = std::move(options), .nets = {}, .constants = {}}) {
+    : parts_(new Parts{.graph = graph,
+                       .options = std::move(options),
+                       .nets = {},
+                       .logit_ranges = {},
+                       .constants = {}}) {
   const ValueType& out = graph.value(graph.outputs().empty() ? ValueId{} : graph.outputs()[0]).type;
   if (graph.outputs().empty() || !is_floating(out.type))
     throw Error(ErrorCode::kUnsupported, "the output is not a floating tensor");
@@ -69,6 +73,7 @@ Certifier::Certifier(const Graph& graph, CertifyOptions options)
                 "the model has one output: there is no second class to decide against");
   }
   parts_->nets.emplace(graph);
+  parts_->logit_ranges.emplace(graph, parts_->nets->whole());
 }
 Certifier::~Certifier() = default;
 
@@ -76,9 +81,29 @@ Index Certifier::classes() const { return parts_->classes; }
 const PairConstants& Certifier::constants() const { return parts_->constants; }
 const std::string& Certifier::local_obstacle() const { return parts_->nets->obstacle(); }
 
+std::shared_ptr<const LogitTable> Certifier::logits(std::span<const double> points,
+                                                    const std::function<bool()>& stop) const {
+  constexpr std::size_t kTogether = 1024;  // samples
+  auto table = std::make_shared<LogitTable>();
+  const std::size_t size = at(parts_->inputs), count = points.size() / size;
+  for (std::size_t s = 0; s < count && !(stop && stop()); s += kTogether) {
+    const std::size_t some = std::min(kTogether, count - s);
+    const auto found = parts_->logit_ranges->of_each(points.subspan(s * size, some * size));
+    table->entries.insert(table->entries.end(), found.begin(), found.end());
+    table->samples = s + some;
+  }
+  table->entries.resize(count * at(parts_->classes), kEntire);
+  return table;
+}
+
 const PairConstants& Certifier::find_constants(std::chrono::duration<double> time,
-                                               const RunContext& context) {
-  parts_->constants = pair_constants(parts_->graph, parts_->options.norm, time, context);
+                                               const RunContext& context,
+                                               const ConstantsFor& purpose) {
+  std::optional<MarginNeeds> needs;
+  if (purpose.logits)
+    needs.emplace(*purpose.logits, purpose.labels, purpose.radii, parts_->classes);
+  parts_->constants = pair_constants(parts_->graph, parts_->options.norm, time.count(), context,
+                                     needs ? &*needs : nullptr);
   return parts_->constants;
 }
 
@@ -87,7 +112,7 @@ void Certifier::Parts::decide(std::span<const double> point, std::span<const Int
   const auto top =
       std::ranges::max_element(logits, {}, [](const Interval& x) { return midpoint(x); });
   const Index winner = top - logits.begin();
-  decision.predicted = winner;
+  decision.predicted = is_bounded(*top) ? winner : -1;
   decision.certain = true;
   for (Index j = 0; j < classes; ++j) {
     if (j != winner && !(logits[at(winner)].lo > logits[at(j)].hi)) decision.certain = false;
@@ -128,13 +153,20 @@ void Certifier::Parts::decide(std::span<const double> point, std::span<const Int
 
 std::vector<Decision> Certifier::decide(std::span<const double> points,
                                         std::span<const Index> labels) const {
+  return decide(points, labels, *logits(points));
+}
+
+std::vector<Decision> Certifier::decide(std::span<const double> points,
+                                        std::span<const Index> labels,
+                                        const LogitTable& logits) const {
   const std::size_t size = at(parts_->inputs), classes = at(parts_->classes);
   LIPSCOPE_CHECK(points.size() == labels.size() * size);
+  LIPSCOPE_CHECK(logits.entries.size() == labels.size() * classes);
   std::vector<Decision> decisions(labels.size());
-  const std::vector<Interval> logits = logit_ranges(parts_->graph, parts_->net_to_run(), points);
   for (std::size_t s = 0; s < labels.size(); ++s) {
-    parts_->decide(points.subspan(s * size, size), std::span(logits).subspan(s * classes, classes),
-                   labels[s], decisions[s]);
+    parts_->decide(points.subspan(s * size, size),
+                   std::span(logits.entries).subspan(s * classes, classes), labels[s],
+                   decisions[s]);
   }
   return decisions;
 }
@@ -152,7 +184,7 @@ void Certifier::attack(std::span<const double> points, std::span<const Index> la
     const auto sample = points.subspan(s * size, size);
     wanted.insert(wanted.end(), sample.begin(), sample.end());
   }
-  const std::vector<double> found = attack_distances(parts_->graph, parts_->net_to_run(),
+  const std::vector<double> found = attack_distances(parts_->graph, *parts_->logit_ranges,
                                                      {.points = wanted,
                                                       .winners = winners,
                                                       .norm = parts_->options.norm,
@@ -167,6 +199,27 @@ void Certifier::attack(std::span<const double> points, std::span<const Index> la
   }
 }
 
+LocalQuestion Certifier::Parts::question_about(std::span<const double> point,
+                                               const Decision& decision) const {
+  return {.point = point,
+          .norm = options.norm,
+          .winner = decision.predicted,
+          .low = decision.radius,
+          .high = decision.attack_radius.value_or(std::max(1.0, 64 * decision.radius)),
+          .parts = options.parts,
+          .needed = [this, point, winner = decision.predicted](double radius) {
+            return needed(point, winner, radius);
+          }};
+}
+
+GraphParts Certifier::Parts::graph_parts() {
+  std::call_once(made_ranges, [&] {
+    ranges.emplace(graph, options.norm);
+    if (!nets->usable()) affine.emplace(graph);
+  });
+  return {&*ranges, affine ? &*affine : nullptr};
+}
+
 LocalAnswer Certifier::Parts::local_radius(LocalQuestion& question,
                                            const std::function<bool()>& stop, std::string& method) {
   LocalAnswer best{.radius = question.low};
@@ -176,12 +229,7 @@ LocalAnswer Certifier::Parts::local_radius(LocalQuestion& question,
     method = name;
     question.low = found.radius;
   };
-  std::call_once(made_ranges, [&] {
-    ranges.emplace(graph, options.norm);
-    if (!nets->usable()) affine.emplace(graph);
-  });
-  const GraphParts known{&*ranges, affine ? &*affine : nullptr};
-  const LocalAnswer by_gradients = gradient_radius(graph, known, question, stop);
+  const LocalAnswer by_gradients = gradient_radius(graph, graph_parts(), question, stop);
   keep(by_gradients, by_gradients.branched   ? "linear-bounds-by-cases"
                      : by_gradients.by_lines ? "linear-bounds"
                                              : "local-gradients");
@@ -194,20 +242,36 @@ LocalAnswer Certifier::Parts::local_radius(LocalQuestion& question,
   return best;
 }
 
+bool Certifier::prove(std::span<const double> point, double radius, BallDepth depth,
+                      Decision& decision, const std::function<bool()>& stop) const {
+  if (!decision.certain || radius <= decision.radius) return decision.certain;
+  if (well_defined_radius(parts_->graph, point, radius) < radius) return false;
+  const LocalQuestion question = parts_->question_about(point, decision);
+  const bool cases = depth == BallDepth::kCases;
+  BallAnswer found;
+  if (parts_->nets->usable()) {
+    found = prove_ball_by_lines(*parts_->nets, question, radius, cases, stop);
+  } else {
+    found = prove_ball_by_gradients(parts_->graph, parts_->graph_parts(), question, radius, cases,
+                                    stop);
+    if (!found.proved && !cases)
+      found = prove_ball_by_constants(parts_->graph, question, radius, stop);
+  }
+  if (found.rival >= 0) decision.rival = found.rival;
+  if (!found.proved) return false;
+  decision.radius = radius;
+  decision.method = found.method;
+  if (decision.attack_radius && decision.radius > *decision.attack_radius)
+    throw Error(ErrorCode::kInternal, "a proved radius reaches beyond an input of another class");
+  return true;
+}
+
 void Certifier::improve(std::span<const double> point, Decision& decision,
-                        const std::function<bool()>& stop) const {
+                        const std::function<bool()>& stop, double most) const {
   if (!decision.certain || !std::isfinite(decision.radius)) return;
-  const double high = well_defined_radius(
-      parts_->graph, point, decision.attack_radius.value_or(std::max(1.0, 64 * decision.radius)));
-  if (!(high > decision.radius)) return;
-  LocalQuestion question{
-      .point = point,
-      .norm = parts_->options.norm,
-      .winner = decision.predicted,
-      .low = decision.radius,
-      .high = high,
-      .parts = parts_->options.parts,
-      .needed = [&](double radius) { return parts_->needed(point, decision.predicted, radius); }};
+  LocalQuestion question = parts_->question_about(point, decision);
+  question.high = well_defined_radius(parts_->graph, point, std::min(question.high, most));
+  if (!(question.high > decision.radius)) return;
   std::string method;
   const LocalAnswer found = parts_->local_radius(question, stop, method);
   if (!(found.radius > decision.radius)) return;

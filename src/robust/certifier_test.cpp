@@ -418,8 +418,8 @@ TEST(LogitRanges, HoldTheLogitsInHigherPrecision) {
       const auto x = random_point(rng, 20, s % 3 == 0 ? 1e6 : 1);
       points.insert(points.end(), x.begin(), x.end());
     }
-    const auto fast = logit_ranges(graph, &*net, points),
-               slow = logit_ranges(graph, nullptr, points);
+    const auto fast = LogitRanges(graph, &*net).of(points),
+               slow = LogitRanges(graph, nullptr).of(points);
     ASSERT_EQ(fast.size(), slow.size());
     for (std::size_t e = 0; e < fast.size(); ++e) {
       // Both hold the same number.

@@ -34,9 +34,12 @@ class MarginsOnBalls {
       rival_ = rivals_[m];
       if (stop()) return false;
       const Query query{&margins_[m], {question_.norm, question_.norm}, ball(radius)};
-      Budget budget{.time = std::chrono::duration<double>(0.05),
-                    .methods = {"layer-product", "dag", "loop-transform"}};
-      const auto upper = find_bracket(query, budget, {}).bracket.upper(Guarantee::kProved);
+      // Work, not time: the radius of a sample is the same on every machine.
+      const Budget budget{.time = std::chrono::duration<double>(0.05),
+                          .methods = {"layer-product", "dag", "loop-transform"}};
+      const RunContext context{.clock = RunClock::by_work(1)};
+      const RunScope scope(*context.clock, HUGE_VAL);
+      const auto upper = find_bracket(query, budget, context).bracket.upper(Guarantee::kProved);
       if (!upper || !(sub_down(at_center_[m], mul_up(upper->value, radius)) > least)) return false;
     }
     return true;
@@ -63,6 +66,13 @@ class MarginsOnBalls {
 };
 
 }  // namespace
+
+BallAnswer prove_ball_by_constants(const Graph& graph, const LocalQuestion& question, double radius,
+                                   const std::function<bool()>& stop) {
+  MarginsOnBalls margins(graph, question);
+  const bool proved = margins.stays(radius, stop);
+  return {proved, proved ? -1 : margins.rival(), "local-constants"};
+}
 
 LocalAnswer constant_radius(const Graph& graph, const LocalQuestion& question,
                             const std::function<bool()>& stop) {

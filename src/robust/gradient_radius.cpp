@@ -175,6 +175,17 @@ void branch(GradientMargins& margins, const LocalQuestion& question, LocalAnswer
 
 }  // namespace
 
+BallAnswer prove_ball_by_gradients(const Graph& graph, const GraphParts& parts,
+                                   const LocalQuestion& question, double radius, bool cases,
+                                   const std::function<bool()>& stop) {
+  GradientMargins margins(graph, parts, question);
+  if (margins.try_ball(radius, stop))
+    return {true, -1, margins.by_lines() ? "linear-bounds" : "local-gradients"};
+  if (!cases || !margins.has_cases() || stop()) return {false, margins.rival(), ""};
+  const CasesAnswer found = margins.try_cases(radius, stop);
+  return {found.proved, found.rival, "linear-bounds-by-cases"};
+}
+
 LocalAnswer gradient_radius(const Graph& graph, const GraphParts& parts,
                             const LocalQuestion& question, const std::function<bool()>& stop) {
   constexpr int kTries = 12;

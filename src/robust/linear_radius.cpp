@@ -80,6 +80,14 @@ class BallProof {
 
 }  // namespace
 
+BallAnswer prove_ball_by_lines(const BallNets& nets, const LocalQuestion& question, double radius,
+                               bool cases, const std::function<bool()>& stop) {
+  BallProof proof(nets, question, radius, stop);
+  if (proof.whole()) return {true, -1, "linear-bounds"};
+  if (cases && proof.parts(question.parts, stop)) return {true, -1, "linear-bounds-by-cases"};
+  return {false, proof.rival(), ""};
+}
+
 LocalAnswer linear_radius(const BallNets& nets, const LocalQuestion& question,
                           const std::function<bool()>& stop) {
   constexpr int kTries = 9, kBranchings = 5;

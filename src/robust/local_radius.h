@@ -47,6 +47,21 @@ struct GraphParts {
                                           const LocalQuestion& question,
                                           const std::function<bool()>& stop);
 
+// One ball; `cases`: by parts of it, too.
+struct BallAnswer {
+  bool proved = false;
+  Index rival = -1;  // one whose margin was not proved
+  const char* method = "";
+};
+[[nodiscard]] BallAnswer prove_ball_by_lines(const BallNets& nets, const LocalQuestion& question,
+                                             double radius, bool cases,
+                                             const std::function<bool()>& stop);
+[[nodiscard]] BallAnswer prove_ball_by_gradients(const Graph& graph, const GraphParts& parts,
+                                                 const LocalQuestion& question, double radius,
+                                                 bool cases, const std::function<bool()>& stop);
+[[nodiscard]] BallAnswer prove_ball_by_constants(const Graph& graph, const LocalQuestion& question,
+                                                 double radius, const std::function<bool()>& stop);
+
 // For any graph: by ranges of the margins on the ball, and by their constants there.
 [[nodiscard]] LocalAnswer constant_radius(const Graph& graph, const LocalQuestion& question,
                                           const std::function<bool()>& stop);

@@ -7,28 +7,52 @@
 #include "base/parallel.h"
 #include "base/rounding.h"
 #include "bounds/boxes.h"
-#include "linalg/blas.h"
+#include "linalg/row_matrix.h"
 #include "ops/elementwise.h"
 #include "pieces/small.h"
 
 namespace lipscope {
 namespace {
 
-// Values of `count` samples side by side, each within its radius of the true one.
+// Values of samples side by side, each within its radius of the true one: entry by entry, those of
+// all samples together.
 struct Rounded {
   std::vector<double> middle, radius;
 };
 
-std::vector<double> absolute(const std::vector<double>& entries) {
-  std::vector<double> result(entries.size());
-  std::ranges::transform(entries, result.begin(), [](double w) { return std::fabs(w); });
-  return result;
+// Zeros are left out where most weights are.
+RowMatrix rows_of(const std::vector<double>& entries, Index rows, Index cols) {
+  constexpr double kSparse = 0.3;
+  RowMatrix all{rows, cols, entries, {}, {}, {}};
+  const auto zeros = std::ranges::count(entries, 0.0);
+  if (static_cast<double>(std::ssize(entries) - zeros) > kSparse * static_cast<double>(rows * cols))
+    return all;
+  RowMatrix some{rows, cols, {}, {}, {0}, {}};
+  for (Index i = 0; i < rows; ++i) {
+    for (Index j = 0; j < cols; ++j) {
+      const double w = entries[at(i * cols + j)];
+      if (w == 0) continue;
+      some.weights.push_back(w);
+      some.columns.push_back(static_cast<std::int32_t>(j));
+    }
+    some.begin.push_back(some.weights.size());
+  }
+  return some;
 }
 
-// z = W x + b. The products are summed in any order.
-Rounded apply_weights(const DenseLayer& layer, const std::vector<double>& sizes, const Rounded& x,
-                      Index count) {
-  const Index n = layer.out, m = layer.in;
+RowMatrix absolute(RowMatrix rows) {
+  for (double& w : rows.weights) w = std::fabs(w);
+  return rows;
+}
+
+struct LayerRows {
+  const DenseLayer* layer;
+  RowMatrix weights, sizes, radius;  // sizes: |W|; no radius: all are zero
+};
+
+// z = W x + b, samples side by side. The products are summed in any order.
+Rounded apply_weights(const LayerRows& rows, const Rounded& x, Index count) {
+  const Index n = rows.layer->out, m = rows.layer->in;
   const double g = 2 * gamma_up(at(m) + 8);
   Rounded z{std::vector<double>(at(count * n)), std::vector<double>(at(count * n))};
   std::vector<double> doubt(x.middle.size());
@@ -37,36 +61,33 @@ Rounded apply_weights(const DenseLayer& layer, const std::vector<double>& sizes,
     const double size = std::fabs(x.middle[i]);
     doubt[i] = x.radius[i] + g * size + (size > 0 ? 2 * kMinSubnormal : 0);
   }
-  gemm(count, n, m, 1.0, {x.middle.data(), m}, {layer.weights.data(), m, true}, 0.0,
-       z.middle.data(), n);
-  gemm(count, n, m, 1.0, {doubt.data(), m}, {sizes.data(), m, true}, 0.0, z.radius.data(), n);
-  if (!layer.radius.empty()) {
+  add_product(rows.weights, x.middle.data(), count, z.middle.data());
+  add_product(rows.sizes, doubt.data(), count, z.radius.data());
+  if (rows.radius.rows > 0) {
     for (std::size_t i = 0; i < doubt.size(); ++i) doubt[i] = x.radius[i] + std::fabs(x.middle[i]);
-    gemm(count, n, m, 1.0, {doubt.data(), m}, {layer.radius.data(), m, true}, 1.0, z.radius.data(),
-         n);
+    add_product(rows.radius, doubt.data(), count, z.radius.data());
   }
-  for (Index s = 0; s < count; ++s) {
-    for (Index i = 0; i < n; ++i) {
-      const std::size_t e = at(s * n + i);
-      const Interval bias = layer.bias[at(i)];
-      const double b = midpoint(bias);
+  for (Index i = 0; i < n; ++i) {
+    const Interval bias = rows.layer->bias[at(i)];
+    const double b = midpoint(bias), off = radius_up(bias);
+    for (Index s = 0; s < count; ++s) {
+      const std::size_t e = at(i * count + s);
       const double sum = z.middle[e] + b;
       // The factor covers the rounding of the sums of positive numbers.
       const double spread = mul_up(z.radius[e], 1 + 0x1p-20);
       const double rounded = add_up(mul_up(0x1p-50, std::fabs(sum)), underflow_up(std::fabs(sum)));
       z.middle[e] = sum;
-      z.radius[e] = add_up(add_up(add_up(spread, radius_up(bias)), rounded), 0x1p-1000);
+      z.radius[e] = add_up(add_up(add_up(spread, off), rounded), 0x1p-1000);
     }
   }
   return z;
 }
 
 void apply_functions(const DenseLayer& layer, Rounded& z, Index count) {
-  const Index n = layer.out;
-  for (Index s = 0; s < count; ++s) {
-    for (Index i = 0; i < n; ++i) {
-      const std::size_t e = at(s * n + i), u = at(i);
-      const double a = layer.below[u], b = layer.above[u];
+  for (Index i = 0; i < layer.out; ++i) {
+    const double a = layer.below[at(i)], b = layer.above[at(i)];
+    for (Index s = 0; s < count; ++s) {
+      const std::size_t e = at(i * count + s);
       double &middle = z.middle[e], &radius = z.radius[e];
       if (!std::isnan(a)) {
         middle *= middle > 0 ? b : a;
@@ -76,7 +97,7 @@ void apply_functions(const DenseLayer& layer, Rounded& z, Index count) {
       }
       const Box box{Tensor::vector(std::vector<double>{sub_down(middle, radius)}),
                     Tensor::vector(std::vector<double>{add_up(middle, radius)})};
-      const auto range = layer.phi[u]->range(std::span(&box, 1));
+      const auto range = layer.phi[at(i)]->range(std::span(&box, 1));
       const Interval found =
           range ? Interval{(*range)[0].lower.doubles()[0], (*range)[0].upper.doubles()[0]}
                 : kEntire;
@@ -86,29 +107,46 @@ void apply_functions(const DenseLayer& layer, Rounded& z, Index count) {
   }
 }
 
-class LayeredRun {
+}  // namespace
+
+class LogitRanges::Layers {
  public:
-  explicit LayeredRun(const LayeredNet& net) : net_(net) {
-    for (const DenseLayer& layer : net.layers) sizes_.push_back(absolute(layer.weights));
+  explicit Layers(const LayeredNet& net) : net_(net) {
+    for (const DenseLayer& layer : net.layers) {
+      RowMatrix weights = rows_of(layer.weights, layer.out, layer.in);
+      RowMatrix sizes = absolute(weights);
+      rows_.push_back(
+          {&layer, std::move(weights), std::move(sizes),
+           layer.radius.empty() ? RowMatrix{} : rows_of(layer.radius, layer.out, layer.in)});
+    }
   }
 
-  void run(std::span<const double> points, Interval* logits) const {
-    const Index count = std::ssize(points) / net_.inputs();
-    Rounded x{{points.begin(), points.end()}, std::vector<double>(points.size())};
-    for (std::size_t k = 0; k < net_.layers.size(); ++k) {
-      x = apply_weights(net_.layers[k], sizes_[k], x, count);
+  // `count`: samples to compute with, zeros behind those that are given.
+  void run(std::span<const double> points, Index count, Interval* logits) const {
+    const Index m = net_.inputs(), n = net_.outputs(), given = std::ssize(points) / m;
+    Rounded x{std::vector<double>(at(m * count)), std::vector<double>(at(m * count))};
+    for (Index s = 0; s < given; ++s) {
+      for (Index i = 0; i < m; ++i) x.middle[at(i * count + s)] = points[at(s * m + i)];
+    }
+    for (std::size_t k = 0; k < rows_.size(); ++k) {
+      x = apply_weights(rows_[k], x, count);
       if (k < net_.hidden()) apply_functions(net_.layers[k], x, count);
     }
-    for (std::size_t e = 0; e < x.middle.size(); ++e) {
-      const Interval found{sub_down(x.middle[e], x.radius[e]), add_up(x.middle[e], x.radius[e])};
-      logits[e] = is_bounded(found) ? found : kEntire;
+    for (Index s = 0; s < given; ++s) {
+      for (Index i = 0; i < n; ++i) {
+        const std::size_t e = at(i * count + s);
+        const Interval found{sub_down(x.middle[e], x.radius[e]), add_up(x.middle[e], x.radius[e])};
+        logits[s * n + i] = is_bounded(found) ? found : kEntire;
+      }
     }
   }
 
  private:
   const LayeredNet& net_;
-  std::vector<std::vector<double>> sizes_;  // |W|
+  std::vector<LayerRows> rows_;
 };
+
+namespace {
 
 void run_intervals(const Graph& graph, std::span<const double> sample, Interval* logits) {
   std::vector<Box> inputs;
@@ -121,24 +159,36 @@ void run_intervals(const Graph& graph, std::span<const double> sample, Interval*
 
 }  // namespace
 
-std::vector<Interval> logit_ranges(const Graph& graph, const LayeredNet* net,
-                                   std::span<const double> points) {
-  const Index size = input_size(graph), count = std::ssize(points) / size;
-  const Index classes = element_count(graph.value(graph.outputs()[0]).type.shape);
+LogitRanges::LogitRanges(const Graph& graph, const LayeredNet* net)
+    : graph_(graph), layers_(net != nullptr ? std::make_unique<const Layers>(*net) : nullptr) {}
+LogitRanges::~LogitRanges() = default;
+
+std::vector<Interval> LogitRanges::of(std::span<const double> points) const {
+  return run(points, false);
+}
+
+// A BLAS may add in another order where matrices have another size.
+std::vector<Interval> LogitRanges::of_each(std::span<const double> points) const {
+  return run(points, true);
+}
+
+std::vector<Interval> LogitRanges::run(std::span<const double> points, bool padded) const {
+  const Index size = input_size(graph_), count = std::ssize(points) / size;
+  const Index classes = element_count(graph_.value(graph_.outputs()[0]).type.shape);
   std::vector<Interval> logits(at(count * classes));
-  if (net == nullptr) {
+  if (!layers_) {
     parallel_for(count, 1, [&](Index first, Index last) {
       for (Index s = first; s < last; ++s)
-        run_intervals(graph, points.subspan(at(s * size), at(size)), &logits[at(s * classes)]);
+        run_intervals(graph_, points.subspan(at(s * size), at(size)), &logits[at(s * classes)]);
     });
     return logits;
   }
-  const LayeredRun run(*net);
-  constexpr Index kPiece = 128;
+  constexpr Index kPiece = 64;
   parallel_for((count + kPiece - 1) / kPiece, 1, [&](Index first, Index last) {
     for (Index p = first; p < last; ++p) {
       const Index begin = p * kPiece, samples = std::min(kPiece, count - begin);
-      run.run(points.subspan(at(begin * size), at(samples * size)), &logits[at(begin * classes)]);
+      layers_->run(points.subspan(at(begin * size), at(samples * size)), padded ? kPiece : samples,
+                   &logits[at(begin * classes)]);
     }
   });
   return logits;

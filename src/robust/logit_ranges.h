@@ -2,6 +2,8 @@
 // Intervals that hold the logits of many samples, all rounding included [robustness-1].
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -10,9 +12,23 @@
 
 namespace lipscope {
 
-// Samples one after another, then logits. By matrix products with error bounds where the graph is
-// the given chain of layers (null: it is none), by interval evaluation elsewhere.
-[[nodiscard]] std::vector<Interval> logit_ranges(const Graph& graph, const LayeredNet* net,
-                                                 std::span<const double> points);
+// By products with the weights and error bounds where the graph is the given chain of layers (null:
+// it is none), by interval evaluation elsewhere. Borrows both. Thread-safe.
+class LogitRanges {
+ public:
+  LogitRanges(const Graph& graph, const LayeredNet* net);
+  ~LogitRanges();
+
+  // Samples one after another, then logits.
+  [[nodiscard]] std::vector<Interval> of(std::span<const double> points) const;
+  // The same for many: to the last bit, what is found for one does not depend on the others.
+  [[nodiscard]] std::vector<Interval> of_each(std::span<const double> points) const;
+
+ private:
+  class Layers;
+  [[nodiscard]] std::vector<Interval> run(std::span<const double> points, bool padded) const;
+  const Graph& graph_;
+  std::unique_ptr<const Layers> layers_;  // null: none
+};
 
 }  // namespace lipscope

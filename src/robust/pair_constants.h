@@ -6,9 +6,11 @@
 
 namespace lipscope {
 
-// Pair by pair where there are few classes; for many, from constants of all logits together.
-[[nodiscard]] PairConstants pair_constants(const Graph& graph, const Norm& norm,
-                                           std::chrono::duration<double> time,
-                                           const RunContext& context);
+class MarginNeeds;
+
+// First of all pairs from what they share, then pair by pair: those first whose constants decide
+// most of what is asked, by `needs`; without it, and under a budget of work, all alike.
+[[nodiscard]] PairConstants pair_constants(const Graph& graph, const Norm& norm, double seconds,
+                                           const RunContext& context, const MarginNeeds* needs);
 
 }  // namespace lipscope

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "robust/margin_needs.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "pieces/small.h"
+
+namespace lipscope {
+
+std::size_t pair_place(Index classes, Index i, Index j) {
+  const Index low = std::min(i, j), high = std::max(i, j);
+  LIPSCOPE_CHECK(low >= 0 && low < high && high < classes);
+  return at(low * (2 * classes - low - 1) / 2 + high - low - 1);
+}
+
+MarginNeeds::MarginNeeds(const LogitTable& logits, std::span<const Index> labels,
+                         std::span<const double> radii, Index classes)
+    : classes_(classes), radii_(radii.begin(), radii.end()) {
+  for (std::size_t s = 0; s < labels.size(); ++s) {
+    const auto row = std::span(logits.entries).subspan(s * at(classes), at(classes));
+    Sample sample{labels[s], {}};
+    for (Index j = 0; j < classes; ++j)
+      sample.margins.push_back(j == labels[s] ? kInf : row[at(labels[s])].lo - row[at(j)].hi);
+    if (std::ranges::all_of(sample.margins, [](double m) { return m > 0; }))
+      samples_.push_back(std::move(sample));
+  }
+}
+
+std::vector<double> MarginNeeds::weights(const PairConstants& constants, double hope) const {
+  constexpr double kLimits = 1e-3;  // beside one radius that may be decided
+  std::vector<double> weights(constants.upper.size());
+  for (const Sample& sample : samples_) {
+    const auto constant = [&](Index j) {
+      return constants.upper[pair_place(classes_, sample.winner, j)].value;
+    };
+    Index nearest = -1;
+    double least = kInf;
+    for (Index j = 0; j < classes_; ++j) {
+      if (j == sample.winner) continue;
+      const double radius = sample.margins[at(j)] / constant(j);
+      if (nearest < 0 || radius < least) {
+        nearest = j;
+        least = radius;
+      }
+    }
+    weights[pair_place(classes_, sample.winner, nearest)] += kLimits;
+    for (const double radius : radii_) {
+      if (radius <= least || hope * radius > least) continue;
+      std::vector<Index> in_the_way;
+      for (Index j = 0; j < classes_; ++j) {
+        if (j != sample.winner && sample.margins[at(j)] < radius * constant(j))
+          in_the_way.push_back(j);
+      }
+      for (const Index j : in_the_way)
+        weights[pair_place(classes_, sample.winner, j)] +=
+            1 / static_cast<double>(in_the_way.size());
+    }
+  }
+  return weights;
+}
+
+}  // namespace lipscope
