@@ -203,9 +203,10 @@ TEST(Clever, TakesASmallShareOfTheTime) {
   const Graph graph = squares(40);
   const Query query{&graph, parse_norms("2"), box(40, -1, 1)};
   const Budget budget{.time = std::chrono::seconds(2), .methods = {"sampling", "clever"}};
-  const Answer answer = find_bracket(query, budget, counted());
-  EXPECT_LT(row(answer, "sampling").seconds, 1);
-  EXPECT_LT(row(answer, "clever").seconds, 1);
+  const RunContext context = counted();
+  const Answer answer = find_bracket(query, budget, context);
+  EXPECT_TRUE(row(answer, "sampling").bound);
+  EXPECT_LT(context.clock->now(), 1);
 }
 
 }  // namespace

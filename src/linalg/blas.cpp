@@ -212,13 +212,28 @@ void copy_upper_to_lower(Index n, double* a, double sign) {
 }
 
 // Bands of rows of the triangle, each with a vector of its own; these are added in order.
+namespace {
+
+// y = A x for the upper triangle of A, row by row. OpenBLAS's own dsymv reads past the end of A
+// with some of its kernels.
+void call_symv(Index n, const double* a, Index stride, const double* x, double* y) {
+  std::fill(y, y + n, 0.0);
+  for (Index i = 0; i < n; ++i) {
+    const double* const row = a + i * stride;
+    const auto rest = blas_int(n - i - 1);
+    y[i] += row[i] * x[i] + cblas_ddot(rest, row + i + 1, 1, x + i + 1, 1);
+    cblas_daxpy(rest, x[i], row + i + 1, 1, y + i + 1, 1);
+  }
+}
+
+}  // namespace
+
 void symv(Index n, const double* a, const double* x, double* y) {
   constexpr Index kBand = 256;
   constexpr Index kLarge = 1024;
   if (n < kLarge) {
     charge(0.5 * as_real(n) * as_real(n));
-    cblas_dsymv(CblasRowMajor, CblasUpper, blas_int(n), 1.0, a, blas_int(n), x, 1, 0.0, y, 1);
-    return;
+    return call_symv(n, a, n, x, y);
   }
   const Index bands = (n + kBand - 1) / kBand;
   std::vector<std::vector<double>> sums(static_cast<std::size_t>(bands));
@@ -229,8 +244,7 @@ void symv(Index n, const double* a, const double* x, double* y) {
       std::vector<double>& sum = sums[static_cast<std::size_t>(band)];
       sum.resize(static_cast<std::size_t>(n - from));
       const double* const block = a + from * (n + 1);
-      cblas_dsymv(CblasRowMajor, CblasUpper, blas_int(rows), 1.0, block, blas_int(n), x + from, 1,
-                  0.0, sum.data(), 1);
+      call_symv(rows, block, n, x + from, sum.data());
       if (rest == 0) continue;
       call_gemv(rows, rest, 1.0, {block + rows, n}, x + from + rows, 1, 1.0, sum.data(), 1);
       call_gemv(rest, rows, 1.0, {block + rows, n, true}, x + from, 1, 0.0, sum.data() + rows, 1);
