@@ -122,7 +122,7 @@ def test_certify(browser, folder):
     page, result = make(folder, "certify", "certify", os.path.join(models, "fashion_mlp.onnx"), "--data",
                         os.path.join(models, "fashion_test_images.idx3.gz"), "--labels",
                         os.path.join(models, "fashion_test_labels.idx1.gz"), "--scale", "1/255", "--limit", "30",
-                        "--attack", "--time", "20")
+                        "--attack", "--effort", "1")
     check(os.path.getsize(page) < 300_000, "certify: the page is too large")
     for width in (1200, 390):
         for dark in (False, True):
@@ -165,7 +165,7 @@ def test_others(browser, folder):
     models = os.path.join(source, "models")
     model = os.path.join(models, "fashion_mlp.onnx")
     page, result = make(folder, "bound", "bound", model, "--at", os.path.join(models, "fashion_image.npy"), "--radius",
-                        "0.001,0.01", "--margin", "3,5", "--time", "2")
+                        "0.001,0.01", "--margin", "3,5", "--effort", "0.1")
     browser.open(page)
     browser.shot("bound")
     facts = browser.run("return Array.from(document.querySelectorAll('.facts dd')).map(d => d.textContent)")

@@ -46,7 +46,7 @@ TEST_F(Cli, AttentionIsNamedAsWhatHasNoConstant) {
   EXPECT_NE(bound.find("(--at and --radius, --box)"), std::string::npos) << bound;
   EXPECT_EQ(bound.find("not finite"), std::string::npos) << bound;
   const std::string certify = run("certify " + model + " --data " + file("x.csv", "0,1\n") +
-                                  " --labels " + file("y.csv", "1\n") + " --time 2")
+                                  " --labels " + file("y.csv", "1\n") + " --effort 1/10")
                                   .out;
   EXPECT_NE(certify.find("node 'scores': operator MatMul multiplies"), std::string::npos)
       << certify;

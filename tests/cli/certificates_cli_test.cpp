@@ -229,8 +229,8 @@ TEST_F(Certificates, OfSemidefiniteBoundsHoldOnEveryMachine) {
 TEST_F(Certificates, AreCheckedWithTheirWholeStatement) {
   const std::string model = file("relu.onnx", dense("Relu"));
   const std::string proof = (folder_ / "proof.json").string();
-  ASSERT_EQ(run("bound " + model + " --time 5 --margin 0,2 --norm inf --box -1,0.5 --certificate " +
-                proof)
+  ASSERT_EQ(run("bound " + model +
+                " --effort 1/4 --margin 0,2 --norm inf --box -1,0.5 --certificate " + proof)
                 .code,
             0);
   const Outcome text = run("check " + model + " " + proof);

@@ -59,7 +59,7 @@ const std::string kFashion = kModels + "fashion_mlp.onnx --data " + kModels +
 // Nothing is said about a class without samples; arrays are named with what was read from them.
 TEST_F(CertifyCli, ClassesWithoutSamplesAndSizesOfSamples) {
   const std::string net = model();
-  const Outcome one = run("certify " + net + " --time 1 --data " + points("one.npy", {3, 1}) +
+  const Outcome one = run("certify " + net + " --effort 1/20 --data " + points("one.npy", {3, 1}) +
                           " --labels " + labels("zero.npy", {0}));
   EXPECT_NE(one.out.find("  1      0        -         -\n"), std::string::npos) << one.out;
   expect_failure("certify " + net + " --data " + points("two.npy", {3, 1, 2, 1}) + " --labels " +
@@ -224,7 +224,7 @@ TEST_F(CertifyCli, ASoftmaxOverGroupsIsKept) {
       " --data " +
       array("g.npy", Tensor(ElementType::kFloat64, {1, 4}, std::vector<double>{9, 8.9, -1, -9})) +
       " --labels " + labels("g_y.npy", {2});
-  const Outcome result = run("certify --json --scope local --time 5 " + grouped(2) + data);
+  const Outcome result = run("certify --json --scope local --effort 1/4 " + grouped(2) + data);
   ASSERT_EQ(result.code, 0) << result.err;
   const Json document = Json::parse(result.out);
   EXPECT_TRUE(document["dropped"].is_null());
@@ -260,7 +260,7 @@ TEST_F(CertifyCli, WholeNumbersWithoutScaleGiveAHint) {
 
 TEST_F(CertifyCli, AccuracyNearChanceGivesAHint) {
   const Outcome result = run(
-      "certify --limit 100 --time 1 " + kModels + "fashion_cnn.onnx --data " + kModels +
+      "certify --limit 100 --effort 1/20 " + kModels + "fashion_cnn.onnx --data " + kModels +
       "fashion_test_images.idx3.gz --labels " + kModels + "fashion_test_labels.idx1.gz --scale=-1");
   EXPECT_EQ(result.code, 0) << result.err;
   EXPECT_NE(result.out.find("near chance"), std::string::npos) << result.out;
@@ -354,7 +354,7 @@ TEST_F(CertifyCli, SamplesAreResumedInAnotherSelection) {
 }
 
 TEST_F(CertifyCli, IntegersNeedAScaleThatIsSaid) {
-  const std::string net = "certify --norm inf --time 2 " + model();
+  const std::string net = "certify --norm inf --effort 1/10 " + model();
   const std::string bytes =
       array("bytes.npy", Tensor::integers({2, 2}, std::vector<Index>{255, 0, 200, 3}));
   const std::string data = " --data " + bytes + " --labels " + labels("bytes_y.npy", {0, 0});
@@ -387,7 +387,7 @@ TEST_F(CertifyCli, RadiiAreFixedOnesByDefault) {
   const auto radii = [&](const std::string& flags) {
     std::vector<double> list;
     const Json document =
-        Json::parse(run("certify --json --time 1 " + flags + model() + small()).out);
+        Json::parse(run("certify --json --effort 1/20 " + flags + model() + small()).out);
     for (const Json& row : document["certified"]) list.push_back(row["radius"]);
     return list;
   };
@@ -450,7 +450,7 @@ TEST_F(CertifyCli, PartsMergeToTheWhole) {
 }
 
 TEST_F(CertifyCli, ShardsAreCountedFromOne) {
-  const std::string call = "certify --time 1 " + model() + small() + " --shard ";
+  const std::string call = "certify --effort 1/20 " + model() + small() + " --shard ";
   for (const std::string bad :
        {"0/4", "5/4", "1", "1/", "/4", "a/b", "1/0", "-1/4", "1/4/2", "1.5/4"})
     expect_failure(call + bad, 2, "--shard");
@@ -531,7 +531,7 @@ TEST_F(CertifyCli, CtrlCKeepsWhatIsDoneAndTheRestFollows) {
 }
 
 TEST_F(CertifyCli, FashionIsCertifiedOnBothScopes) {
-  const Json global = Json::parse(run("certify --json --time 8 --radii 0.01 " + kFashion).out);
+  const Json global = Json::parse(run("certify --json --effort 2/5 --radii 0.01 " + kFashion).out);
   EXPECT_EQ(global["clean_accuracy"], 0.904);
   EXPECT_GE(global["images"]["samples"].size(), 16U);
   EXPECT_LE(global["images"]["samples"].size(), 24U);

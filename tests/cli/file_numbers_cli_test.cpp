@@ -91,7 +91,7 @@ TEST_F(FileNumbers, IntegerInputsAreTakenAsReals) {
   const std::string at = file("at.csv", "3,200\n"), label = file("label.csv", "1\n");
   EXPECT_EQ(run("bound --effort 2/20 " + model(w) + " --at " + at + " --radius 1").code, 0);
   expect_failure("bound " + model(w) + " --scale 1/255 --at " + at + " --radius 1", 2, "--scale");
-  const Outcome certify = run("certify --json --time 5 " + model(w) + " --data " + at +
+  const Outcome certify = run("certify --json --effort 1/4 " + model(w) + " --data " + at +
                               " --labels " + label + " --scale 1");
   EXPECT_EQ(certify.code, 0) << certify.err;
   const Json document = Json::parse(certify.out);

@@ -34,7 +34,7 @@ class InferenceCli : public Cli {
     return " --data " +
            array("x.npy",
                  Tensor(ElementType::kFloat64, {1, 2}, std::vector<double>{first, second})) +
-           " --labels " + array("y.npy", Tensor::integers({1}, {1})) + " --norm inf --time 2";
+           " --labels " + array("y.npy", Tensor::integers({1}, {1})) + " --norm inf --effort 1/10";
   }
   Json answer(const std::string& model, const std::string& flags) const {
     const Outcome result = run("certify " + model + flags + " --json");

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // bound on boxes and balls as a user calls it: good questions, bad ones, points, series.
-#include <thread>
-
 #include "tests/cli/cli_fixture.h"
+#include "tests/cli/running_program.h"
 #include "tests/support/model_writer.h"
 
 namespace {
@@ -120,16 +119,14 @@ TEST_F(LocalCli, TimeAndInterruptKeepTheBracketOfEveryRadius) {
       upper = row["upper"]["value"];
     }
   };
-  const Outcome timed = run(question + " --time 1.5");
-  EXPECT_EQ(timed.code, 5) << timed.err;  // a target was asked for
-  expect_series(Json::parse(timed.out));
-  EXPECT_EQ(Json::parse(timed.out)["outcome"], "time-limit");
-  const fs::path out = folder_ / "interrupted.json";
-  const std::string command = "timeout --preserve-status -s INT 2 " +
-                              std::string(LIPSCOPE_PROGRAM) + " " + question + " --time 60 >" +
-                              out.string() + " 2>/dev/null";
-  const int status = std::system(command.c_str());
-  EXPECT_EQ(WEXITSTATUS(status), 130);
+  const Outcome limited = run(question + " --effort 1/20");
+  EXPECT_EQ(limited.code, 5) << limited.err;  // a target was asked for
+  expect_series(Json::parse(limited.out));
+  EXPECT_EQ(Json::parse(limited.out)["outcome"], "time-limit");
+  const std::string out = (folder_ / "interrupted.json").string();
+  EXPECT_EQ(interrupted_at("\"upper\":{", question + " --time inf >" + out,
+                           (folder_ / "events").string()),
+            130);
   const Json document = Json::parse(slurp(out));
   EXPECT_EQ(document["outcome"], "interrupted");
   expect_series(document);

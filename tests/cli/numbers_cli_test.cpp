@@ -154,11 +154,11 @@ TEST_F(Numbers, FractionsMeanTheirValue) {
   const std::string plain = "softmax " + file("l.csv", "1,2,3\n");
   expect_failure(plain + " --seed 18446744073709551616", 2, "--seed");
   expect_failure(plain + " --seed -1", 2, "--seed");
-  const Json certify = Json::parse(
-      run("certify --json " + kModels + "fashion_mlp.onnx --data " + kModels +
-          "fashion_test_images.idx3.gz --labels " + kModels +
-          "fashion_test_labels.idx1.gz --scale 1/255 --limit 12/4 --radii 8/255,36/255 --time 1")
-          .out);
+  const Json certify = Json::parse(run("certify --json " + kModels + "fashion_mlp.onnx --data " +
+                                       kModels + "fashion_test_images.idx3.gz --labels " + kModels +
+                                       "fashion_test_labels.idx1.gz --scale 1/255 --limit 12/4 "
+                                       "--radii 8/255,36/255 --effort 1/20")
+                                       .out);
   EXPECT_EQ(certify["count"], 3);
   EXPECT_EQ(certify["certified"][0]["radius"], 8.0 / 255.0);
   EXPECT_EQ(certify["certified"][1]["radius"], 36.0 / 255.0);

@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <thread>
 
@@ -54,6 +56,20 @@ class RunningProgram {
  private:
   pid_t child_;
 };
+
+// Runs the program, interrupts it as soon as a line of its --progress json, which goes to the file
+// `events`, holds `mark`, and gives back its exit code.
+inline int interrupted_at(const std::string& mark, const std::string& arguments,
+                          const std::string& events) {
+  RunningProgram program(arguments + " --progress json 2>" + events);
+  EXPECT_TRUE(wait_until([&] {
+    std::ifstream file(events);
+    const std::string text((std::istreambuf_iterator<char>(file)), {});
+    return text.find(mark) != std::string::npos;
+  })) << mark;
+  program.signal(SIGINT);
+  return program.wait();
+}
 
 // A named pipe that the program reads.
 class NamedPipe {
