@@ -48,6 +48,7 @@ class Inflater {
         const std::uint64_t next =
             std::min(out.size() + std::max(kFirstBlock, out.size() / 2), max_bytes + 1);
         require_memory(static_cast<double>(next), name + ": what it unpacks to");
+        out.reserve(static_cast<std::size_t>(next));  // resize would ask for more
         out.resize(static_cast<std::size_t>(next));
       }
       stream_.next_in = zlib_pointer(bytes.data() + taken);
