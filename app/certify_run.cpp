@@ -189,7 +189,7 @@ Certified run_certify(const CertifyFlags& flags, const Common& common) {
   if (clock.stop_requested()) {
     found.outcome = Outcome::kInterrupted;
   } else if (!found.table.complete() || (!found.table.attacked && !found.constants.finished)) {
-    found.outcome = Outcome::kTimeLimit;
+    found.outcome = common.cut_short();
   }
   add_hints(found, question->whole);
   found.seconds = seconds();

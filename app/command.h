@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/memory_budget.h"
 #include "lipscope/bound.h"
 
 namespace CLI {
@@ -28,7 +29,7 @@ struct Common {
   int threads = 0;
   std::optional<double> time;     // seconds, as the user wants it
   std::optional<double> effort;   // work instead of time
-  double memory = 0;              // 10^9 bytes; 0: no limit
+  std::optional<double> memory;   // 10^9 bytes
   std::uint64_t seed = 1;         // of every random search
   std::string progress = "auto";  // or "json"
   // Runs since the command was read, to its limit; stops at an interrupt.
@@ -40,7 +41,8 @@ struct Common {
   }
   // Of a run that was ended early.
   [[nodiscard]] Outcome cut_short() const {
-    return clock->stop_requested() ? Outcome::kInterrupted : Outcome::kTimeLimit;
+    if (clock->stop_requested()) return Outcome::kInterrupted;
+    return memory_refusals() > 0 ? Outcome::kMemoryLimit : Outcome::kTimeLimit;
   }
 };
 

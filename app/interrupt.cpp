@@ -47,7 +47,7 @@ std::stop_token stop_on_interrupt() {
     if (pipe(pipe_ends.data()) != 0) return false;
     std::thread([] {
       char byte = 0;
-      if (read(pipe_ends[0], &byte, 1) == 1) request_stop();
+      if (read(pipe_ends[0], &byte, 1) == 1) stop_source().request_stop();
     }).detach();
     return std::signal(SIGINT, on_interrupt) != SIG_ERR &&
            std::signal(SIGTERM, on_interrupt) != SIG_ERR;
@@ -55,7 +55,5 @@ std::stop_token stop_on_interrupt() {
   (void)started;
   return stop_source().get_token();
 }
-
-void request_stop() { stop_source().request_stop(); }
 
 }  // namespace lipscope::app

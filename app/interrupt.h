@@ -10,7 +10,4 @@ inline constexpr int kExitInterrupted = 130;
 // A token that the first Ctrl-C or SIGTERM sets; the second one ends the program at once.
 [[nodiscard]] std::stop_token stop_on_interrupt();
 
-// The same as an interrupt.
-void request_stop();
-
 }  // namespace lipscope::app

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/checkpoint.h"
+#include "base/memory_budget.h"
 #include "base/parallel.h"
 #include "base/printable.h"
 #include "command.h"
@@ -55,12 +56,20 @@ int fail(const Common& common, ErrorCode code, const std::string& text) {
   return exit_code(code);
 }
 
+int fail_memory(const Common& common) {
+  return fail(common, ErrorCode::kUnsupported,
+              fmt::format("the memory limit of {} was reached before there was a result; raise "
+                          "--memory",
+                          memory_text(memory_limit())));
+}
+
 // Where a run was ended before it had anything to say.
 int fail_stopped(const Common& common, StopCause cause) {
   if (cause == StopCause::kTime) {
     return fail(common, ErrorCode::kUnsupported,
                 "time limit reached before there was a result; raise --time");
   }
+  if (cause == StopCause::kMemory) return fail_memory(common);
   print_error(common, "interrupted", "interrupted before there was a result");
   return kExitInterrupted;
 }
@@ -120,8 +129,8 @@ void add_common_flags(CLI::App& app, Common& common, double seconds) {
       ->check(above_zero)
       ->excludes("--time")
       ->type_name("E");
-  takes_limit(
-      app.add_option("--memory", common.memory, "memory to use at most (default: no limit)"))
+  takes_limit(app.add_option("--memory", common.memory,
+                             "memory to use at most (default: 80 % of what there is)"))
       ->check(at_least_zero)
       ->type_name("GB");
   takes_whole(app.add_option("--seed", common.seed, "seed of the random searches"))
@@ -168,17 +177,15 @@ std::shared_ptr<const RunClock> clock_of(const Subcommand& sub) {
 int run(Subcommand& sub) {
   sub.common.clock = clock_of(sub);
   set_threads(sub.common.threads);
-  if (sub.common.memory > 0) {
-    watch_memory(sub.common.memory * 1e9, [&common = sub.common] {
-      end_at_once(fail(common, ErrorCode::kUnsupported, "not enough memory within --memory"));
-    });
-  }
+  keep_memory_limit(sub.common.memory ? *sub.common.memory * 1e9 : memory_limit(),
+                    [&common = sub.common] { end_at_once(fail_memory(common)); });
   check_files(*sub.app);
   const RunClock& clock = *sub.common.clock;
   const Result result = [&] {
     const RunScope scope(clock, cut_after(clock.limit(), clock.limit()));
     return sub.action();
   }();
+  const MemoryReserve reserve;
   write(sub.common.output,
         sub.common.json ? to_text(result.document()) + "\n" : plain_text(result.text()));
   return result.exit_code;
@@ -235,7 +242,7 @@ int main(int argc, char** argv) {
     } catch (const Stopped& stopped) {
       return fail_stopped(sub.common, stopped.cause);
     } catch (const std::bad_alloc&) {
-      return fail(sub.common, ErrorCode::kUnsupported, "not enough memory");
+      return fail_memory(sub.common);
     } catch (const std::exception& error) {
       return fail(sub.common, ErrorCode::kInternal,
                   fmt::format("internal error: {}", error.what()));

@@ -5,9 +5,11 @@
 
 namespace lipscope::app {
 
-// Watches the resident memory of the process from a thread of its own, fifty times a second. Above
-// the limit (bytes) it asks the command to stop with what it has; one that does not end within two
-// seconds, or goes half as far again, is ended by `give_up`, which must not return.
-void watch_memory(double limit, std::function<void()> give_up);
+// Sets the memory limit of the process (bytes) and watches its resident memory from a thread of its
+// own: for memory that operator new does not see, such as small blocks and buffers of libraries.
+// Above the limit, checkpoint() ends what runs. What does not end within two seconds, or goes 5 %
+// and some megabytes beyond the limit, is ended by `give_up`, which must not return. Throws
+// kUnsupported where the limit leaves no room to work.
+void keep_memory_limit(double limit, std::function<void()> give_up);
 
 }  // namespace lipscope::app

@@ -218,8 +218,9 @@ std::string attention_text(const AttentionAnswer& result) {
         question.ball == TokenNorm::kFrobenius ? "l2 of all tokens" : "the largest l2 of a token");
   }
   if (result.outcome != Outcome::kFinished)
-    text += result.outcome == Outcome::kInterrupted
-                ? "interrupted: not all heads were examined\n"
+    text += result.outcome == Outcome::kInterrupted ? "interrupted: not all heads were examined\n"
+            : result.outcome == Outcome::kMemoryLimit
+                ? "memory limit reached (--memory): not everything was examined\n"
                 : "the time was up (--time): not all heads were examined\n";
   std::vector<std::vector<std::string>> table{
       {"layer", "head", "spread", "entropy", "near 1/2", "softmax", "lower", "upper"}};

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/checkpoint.h"
+#include "base/memory_budget.h"
 #include "base/printable.h"
 #include "base/rounding.h"
 #include "bound_json.h"
@@ -49,6 +50,12 @@ struct BoundFindings {
   }
 };
 
+bool says_nothing(const Answer& answer) {
+  const auto upper = best_upper(answer.bracket);
+  return !best_lower(answer.bracket) && !(upper && std::isfinite(upper->value)) &&
+         answer.no_bound.empty();
+}
+
 BoundFindings find_brackets(const BoundFlags& flags, const Common& common) {
   const auto start = std::chrono::steady_clock::now();
   BoundFindings found{.question = read_question(flags.query), .series = {}, .margins = {}};
@@ -69,6 +76,8 @@ BoundFindings find_brackets(const BoundFlags& flags, const Common& common) {
   } else {
     found.series.push_back({.answer = find_bracket(query, budget, context)});
   }
+  if (found.main().outcome == Outcome::kMemoryLimit && says_nothing(found.main()))
+    throw MemoryLimitReached();
   for (std::size_t i = 0; i < found.question.margins.size(); ++i) {
     Question pair = found.question;
     Selection row;

@@ -127,6 +127,8 @@ std::string certify_text(const Certified& found) {
                       group_digits(left), more)
                 : fmt::format("\nmore {} could make constants smaller and radii larger\n", more);
   }
+  if (found.outcome == Outcome::kMemoryLimit)
+    text += "\nmemory limit reached; what is above is proved, raise --memory for more\n";
   if (found.outcome == Outcome::kInterrupted) text += "\ninterrupted; what is above is proved\n";
   for (const std::string& hint : found.hints) text += "\nnote: " + one_line(hint) + "\n";
   if (table.required) {

@@ -15,6 +15,7 @@
 #include "attention/published.h"
 #include "attention/special_heads.h"
 #include "base/checkpoint.h"
+#include "base/memory_budget.h"
 #include "base/parallel.h"
 #include "bounds/boxes.h"
 #include "bounds/graph_jacobian.h"
@@ -294,13 +295,17 @@ class Study {
 
   double half_way() const { return 0.5 * (clock_.now() + clock_.limit()); }
 
-  // Whether the work ends before the time is up; it is ended a little later.
+  // Whether the work ends before the time is up, a little after which it is ended, and before
+  // memory is.
   bool ends_by(double time, const std::function<void()>& work) const {
     if (clock_.passed(time)) return false;
     try {
       const RunScope scope(clock_, cut_after(time, time - clock_.now()));
       work();
     } catch (const Stopped&) {
+      return false;
+    } catch (const std::bad_alloc&) {
+      relieve_memory();
       return false;
     }
     return !clock_.passed(time);

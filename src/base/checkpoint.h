@@ -11,7 +11,7 @@
 
 namespace lipscope {
 
-enum class StopCause { kTime, kInterrupt };
+enum class StopCause { kTime, kInterrupt, kMemory };
 
 // Thrown by checkpoint() where a run has to end at once. No Error: what recovers from a bad file or
 // a bad call must not swallow it.

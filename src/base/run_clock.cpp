@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/checkpoint.h"
+#include "base/memory_budget.h"
 
 namespace lipscope {
 namespace {
@@ -30,6 +31,7 @@ class WatchingClock : public RunClock, public Watch {
 
   void look(const Errand& errand) const override {
     if (seconds_of(errand) >= errand.cut) throw Stopped{StopCause::kTime};
+    if (memory_exceeded()) throw Stopped{StopCause::kMemory};
     if (!stop_requested()) return;
     const double wall = wall_since(start_);
     double since = stopped_at_.load();

@@ -9,6 +9,7 @@
 
 #include "base/checkpoint.h"
 #include "base/interval.h"
+#include "base/memory_budget.h"
 #include "estimate/method.h"
 #include "estimate/piece_run.h"
 #include "estimate/quotient.h"
@@ -105,7 +106,9 @@ class Plan {
     for (const Method& method : methods()) {
       if (!start(method)) continue;
       const double end = is_named(method) ? deadline_ : share_of(method.share);
-      const bool cut = run_one(method, method.run, end, end) == Ending::kCut;
+      const Ending ending = run_one(method, method.run, end, end);
+      if (ending == Ending::kNoMemory) continue;
+      const bool cut = ending == Ending::kCut;
       if ((cut || clock_.now() >= end) && end < deadline_) hungry.push_back(&method);
     }
     // Again from the start, so only with more time than before.
@@ -119,7 +122,8 @@ class Plan {
   }
 
  private:
-  enum class Ending { kEnded, kCut };
+  enum class Ending { kEnded, kCut, kNoMemory };
+  static constexpr const char* kNoRoom = "memory limit reached";
   double share_of(double share) const {
     const double now = clock_.now();
     return now + share * std::max(0.0, deadline_ - now);
@@ -141,6 +145,7 @@ class Plan {
   Outcome outcome() const {
     if (reached_target()) return Outcome::kTarget;
     if (clock_.stop_requested()) return Outcome::kInterrupted;
+    if (no_room_) return Outcome::kMemoryLimit;
     if (clock_.now() >= deadline_) return Outcome::kTimeLimit;
     return answer_.little_gain.empty() ? Outcome::kFinished : Outcome::kLittleGain;
   }
@@ -179,11 +184,21 @@ class Plan {
     return std::ranges::find(budget_.methods, method.info.id) != budget_.methods.end();
   }
 
-  std::string reason_to_skip(const Method& method) const {
+  std::string obstacle_to(const Method& method) {
+    try {
+      return method.unsupported(query_);
+    } catch (const std::bad_alloc&) {
+      no_room_ = true;
+      relieve_memory();
+      return kNoRoom;
+    }
+  }
+
+  std::string reason_to_skip(const Method& method) {
     if (!budget_.methods.empty() && !is_named(method)) return "not asked for";
     if (method.only_by_name && !is_named(method))
       return fmt::format("only when asked for: --methods {}", method.info.id);
-    if (std::string reason = method.unsupported(query_); !reason.empty()) return reason;
+    if (std::string reason = obstacle_to(method); !reason.empty()) return reason;
     // Methods for comparison are asked for because of their answer, not for the bracket's sake.
     if (reached_target() && !method.only_by_name) return "the target ratio was reached before";
     if (clock_.stop_requested()) return "interrupted before";
@@ -244,16 +259,26 @@ class Plan {
     try {
       const RunScope scope(clock_, cut_after(last, last - start_));
       work(run);
-    } catch (const Stopped&) {
-      ending = Ending::kCut;
+    } catch (const Stopped& stopped) {
+      ending = stopped.cause == StopCause::kMemory ? Ending::kNoMemory : Ending::kCut;
       if (!report.bound) report.skipped = "the time was up";
+    } catch (const std::bad_alloc&) {
+      ending = Ending::kNoMemory;
     } catch (const Error& error) {
       // A point where the network is not defined, such as an index outside its table.
       if (error.code() != ErrorCode::kShape) throw;
       report.skipped = error.what();
     }
+    if (ending == Ending::kNoMemory) go_without(report);
     report.seconds += watch.seconds();
     return ending;
+  }
+
+  // What the method held is free again: cheaper ones may still fit.
+  void go_without(MethodReport& report) {
+    no_room_ = true;
+    (report.bound ? report.note : report.skipped) = kNoRoom;
+    relieve_memory();
   }
 
   const SdpNetwork* unit_network(std::string& reason) {
@@ -305,6 +330,7 @@ class Plan {
   const RunContext& context_;
   const RunClock& clock_;
   double start_, deadline_;
+  bool no_room_ = false;  // for some method
   Answer answer_;
   GapHistory gaps_;
   std::optional<Graph> split_;  // of a network that ends in a softmax

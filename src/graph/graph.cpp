@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "graph/fold.h"
+#include "graph/room.h"
 
 namespace lipscope {
 
@@ -20,6 +21,7 @@ Index Graph::parameter_count() const {
 
 ValueId GraphBuilder::input(std::string name, ValueType type) {
   const ValueId id{static_cast<std::uint32_t>(graph_.values_.size())};
+  require_room(type.shape, fmt::format("input '{}'", name));
   graph_.values_.push_back({std::move(name), std::move(type)});
   graph_.inputs_.push_back(id);
   return id;
@@ -46,8 +48,11 @@ std::vector<ValueId> GraphBuilder::add(std::shared_ptr<const Op> op, std::vector
     if (value(id).constant) constants.push_back(value(id).constant);
   }
   const std::vector<ValueType> out_types = op->infer(types);
+  const bool folds = constants.size() == inputs.size();
+  for (const ValueType& type : out_types)
+    folds ? require_room_now(type.shape) : require_room(type.shape);
   std::vector<std::shared_ptr<const Constant>> folded(out_types.size());
-  if (constants.size() == inputs.size()) folded = fold(op, constants, out_types);
+  if (folds) folded = fold(op, constants, out_types);
   const bool stays = std::ranges::count(folded, nullptr) > 0;
   // A node that stays has outputs of its own; those that are known nevertheless are not used.
   std::vector<ValueId> own, outputs;

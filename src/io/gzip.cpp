@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "base/check.h"
+#include "base/memory_budget.h"
 
 namespace lipscope {
 namespace {
@@ -44,8 +45,11 @@ class Inflater {
     for (int status = Z_OK; status != Z_STREAM_END;) {
       // One byte beyond the limit tells a stream that ends there from one that goes on.
       if (filled == out.size()) {
-        const std::uint64_t next = out.size() + std::max(kFirstBlock, out.size() / 2);
-        out.resize(static_cast<std::size_t>(std::min(next, max_bytes + 1)));
+        const std::uint64_t next =
+            std::min(out.size() + std::max(kFirstBlock, out.size() / 2), max_bytes + 1);
+        require_memory(static_cast<double>(next), name + ": what it unpacks to");
+        out.reserve(static_cast<std::size_t>(next));  // resize would ask for more
+        out.resize(static_cast<std::size_t>(next));
       }
       stream_.next_in = zlib_pointer(bytes.data() + taken);
       stream_.avail_in = clamp_to_uint(bytes.size() - taken);
@@ -55,8 +59,9 @@ class Inflater {
       taken = static_cast<std::size_t>(stream_.next_in - zlib_pointer(bytes.data()));
       filled = static_cast<std::size_t>(stream_.next_out - zlib_pointer(out.data()));
       if (filled > max_bytes) {
-        bad_file(name, "unpacks to more than {} bytes; unpack it first or check what it holds",
-                 max_bytes);
+        bad_file(name,
+                 "unpacks to more than {} bytes, from {}; unpack it first or check what it holds",
+                 max_bytes, bytes.size());
       }
       const bool stuck = taken == bytes.size() && stream_.avail_out > 0;
       if (status == Z_BUF_ERROR || (status == Z_OK && stuck)) {

@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "base/checkpoint.h"
+#include "base/memory_budget.h"
 #include "io/bytes.h"
 
 namespace lipscope {
@@ -119,6 +120,7 @@ std::vector<std::byte> read_file(const std::string& path, std::size_t max_bytes)
   InputFile file(path);
   if (file.size() > max_bytes)
     bad_file(display_name(path), "{} bytes; {} are read at most", file.size(), max_bytes);
+  require_memory(static_cast<double>(file.size()), display_name(path) + ": reading it");
   // The size is a hint only: pipes have none, and a file may change while it is read.
   std::vector<std::byte> bytes(file.size() == 0 ? kFirstRead : file.size() + 1);
   std::size_t filled = 0;

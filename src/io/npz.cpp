@@ -57,13 +57,16 @@ std::vector<NamedTensor> parse_npz(Bytes bytes, const std::string& name,
                                    const ArrayFilter& wanted) {
   std::vector<NamedTensor> tensors;
   // Members may overlap, so that a small file claims any amount.
+  const std::uint64_t most = most_unpacked(bytes.size());
   std::uint64_t total = 0;
   for (ArrayMember& member : array_members(bytes, name)) {
     if (wanted && !wanted(member.key)) continue;
     const std::string member_name = fmt::format("{}:{}", name, printable(member.key));
-    if (member.zip.size > kMaxInflatedBytes - total) {
-      bad_file(member_name, "unpacks to more than {} bytes; read fewer arrays at a time",
-               kMaxInflatedBytes);
+    if (member.zip.size > most - total) {
+      bad_file(member_name,
+               "unpacks to more than {} bytes, from {}; save the arrays uncompressed, or read "
+               "fewer at a time",
+               most, bytes.size());
     }
     total += member.zip.size;
     std::vector<std::byte> buffer;

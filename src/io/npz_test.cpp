@@ -147,7 +147,8 @@ TEST(Npz, DamagedDataIsRefused) {
 TEST(Npz, SizesThatCannotBeAreRefusedBeforeAllocating) {
   const Buffer packed = write_npz(kArrays, Compression::kDeflated);
   const std::size_t central = find(packed, "PK\x01\x02");
-  expect_bad_npz(with(packed, central + kSize, {0, 0, 0, 0xf0}), "compressed bytes cannot hold");
+  expect_bad_npz(with(packed, central + kSize, {0, 0, 0, 0xf0}), "unpacks to more than 256");
+  expect_bad_npz(with(packed, central + kSize, {0, 0, 0, 0x08}), "compressed bytes cannot hold");
   expect_bad_npz(with(packed, central + kSize, {1, 0, 0, 0}), "unpacks to more than 1 bytes");
   expect_bad_npz(with(packed, central + kPackedSize, {0, 0, 0, 0xf0}), "truncated zip archive");
   expect_bad_npz(with(packed, central + kOffset, {0, 0, 0, 0xf0}),

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/memory_budget.h"
 #include "lipscope/error.h"
 #include "ops/kind.h"
 #include "ops/training.h"
@@ -39,6 +40,9 @@ class Import {
       bind_or_explain(node, needs);
     } catch (const Error& error) {
       throw Error(error.code(), fmt::format("node '{}': {}", node.name, error.what()));
+    } catch (const std::bad_alloc&) {
+      throw Error(ErrorCode::kUnsupported, fmt::format("node '{}': operator {} takes {}", node.name,
+                                                       node.op, over_memory_limit()));
     }
   }
 

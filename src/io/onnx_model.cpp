@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "base/memory_budget.h"
 #include "base/sha256.h"
 #include "io/bytes.h"
 #include "io/gzip.h"
@@ -148,7 +149,7 @@ OnnxModel OnnxModel::parse(std::span<const std::byte> bytes, const std::string& 
     throw Error(error.code(), fmt::format("{}: {}", name, one_line(error.what())));
   } catch (const std::bad_alloc&) {
     throw Error(ErrorCode::kUnsupported,
-                fmt::format("{}: the model needs more memory than there is", name));
+                fmt::format("{}: the model takes {}", name, over_memory_limit()));
   }
   return OnnxModel(std::move(parts));
 }
@@ -168,7 +169,7 @@ Graph OnnxModel::graph(const GraphOptions& options) const {
     throw Error(error.code(), fmt::format("{}: {}", parts_->name, one_line(error.what())));
   } catch (const std::bad_alloc&) {
     throw Error(ErrorCode::kUnsupported,
-                fmt::format("{}: the model needs more memory than there is", parts_->name));
+                fmt::format("{}: the model takes {}", parts_->name, over_memory_limit()));
   }
 }
 
@@ -189,7 +190,7 @@ std::vector<NodeSurvey> OnnxModel::survey(const GraphOptions& options) const {
     throw Error(error.code(), fmt::format("{}: {}", parts_->name, one_line(error.what())));
   } catch (const std::bad_alloc&) {
     throw Error(ErrorCode::kUnsupported,
-                fmt::format("{}: the model needs more memory than there is", parts_->name));
+                fmt::format("{}: the model takes {}", parts_->name, over_memory_limit()));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "graph/exact_map.h"
+#include "graph/room.h"
 #include "ops/entry_bounds.h"
 #include "ops/index_map.h"
 #include "ops/integers.h"
@@ -56,6 +57,7 @@ Imported import_constant_of_shape(const OnnxNode& node) {
   for (const Index d : *shape) {
     if (d < 0) node.malformed("the shape is " + to_string(*shape));
   }
+  require_room_now(*shape);
   check_constant_size(node, static_cast<double>(element_count(*shape)));
   const Tensor* value = node.tensor("value");
   if (value == nullptr) return Tensor::zeros(ElementType::kFloat32, *shape);
@@ -176,6 +178,7 @@ ElementType element_type(const OnnxNode& node, Index number) {
 Imported import_eye_like(const OnnxNode& node) {
   const ValueType& in = node.input(0);
   if (in.shape.size() != 2) node.malformed("the input has to have rank 2");
+  require_room_now(in.shape);
   check_constant_size(node, static_cast<double>(element_count(in.shape)));
   const ElementType type = node.has("dtype") ? element_type(node, node.integer("dtype")) : in.type;
   const Index rows = in.shape[0], cols = in.shape[1];

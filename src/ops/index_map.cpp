@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "base/interval.h"
+#include "graph/room.h"
 #include "lipscope/error.h"
 
 namespace lipscope {
@@ -415,6 +416,7 @@ Index dims_product(const Shape& shape, Index begin, Index end) {
 
 void check_output_size(const OnnxNode& node, const Shape& shape) {
   constexpr Index kMostEntries = Index{1} << 30;
+  require_room(shape);
   if (element_count(shape) > kMostEntries) {
     node.unsupported("an output of shape " + to_string(shape));
   }

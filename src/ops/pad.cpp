@@ -49,20 +49,27 @@ PadArgs read_pad(const OnnxNode& node) {
   return args;
 }
 
-// For each output position of an axis of length n the input position, or -1. Negative pads crop
-// first; what is left is then padded.
-std::vector<Index> pad_axis(const OnnxNode& node, const std::string& mode, Index n, Index begin,
-                            Index end) {
+// What an axis of length n becomes.
+Index padded_length(const OnnxNode& node, const std::string& mode, Index n, Index begin,
+                    Index end) {
   constexpr Index kMost = Index{1} << 24;
   const Index low = std::max<Index>(0, -begin), high = n + std::min<Index>(0, end);
   const Index left = high - low;
   if (std::abs(begin) > kMost || std::abs(end) > kMost || left < 0) {
     node.malformed(fmt::format("an axis of length {} padded by {} and {}", n, begin, end));
   }
-  const Index before = std::max<Index>(0, begin), after = std::max<Index>(0, end);
-  if (left == 0 && mode != "constant" && before + after > 0) {
+  const Index more = std::max<Index>(0, begin) + std::max<Index>(0, end);
+  if (left == 0 && mode != "constant" && more > 0) {
     node.malformed(fmt::format("{} padding of an empty axis", mode));
   }
+  return left + more;
+}
+
+// For each output position of an axis of length n the input position, or -1. Negative pads crop
+// first; what is left is then padded.
+std::vector<Index> pad_axis(const std::string& mode, Index n, Index begin, Index end) {
+  const Index low = std::max<Index>(0, -begin), left = n + std::min<Index>(0, end) - low;
+  const Index before = std::max<Index>(0, begin), after = std::max<Index>(0, end);
   const auto modulo = [](Index i, Index period) { return ((i % period) + period) % period; };
   std::vector<Index> sources;
   for (Index i = -before; i < left + after; ++i) {
@@ -101,15 +108,14 @@ Imported import_pad(const OnnxNode& node) {
     if (args.begin[i] == 0 && args.end[i] == 0) continue;
     first = std::min(first, a);
     last = a + 1;
-    shape[i] =
-        static_cast<Index>(pad_axis(node, args.mode, in[i], args.begin[i], args.end[i]).size());
+    shape[i] = padded_length(node, args.mode, in[i], args.begin[i], args.end[i]);
   }
   if (last == 0) return reshape_op(node, in);
   check_output_size(node, shape);
   std::vector<Index> sources{0};
   for (Index a = first; a < last; ++a) {
     const auto i = static_cast<std::size_t>(a);
-    const auto axis = pad_axis(node, args.mode, in[i], args.begin[i], args.end[i]);
+    const auto axis = pad_axis(args.mode, in[i], args.begin[i], args.end[i]);
     std::vector<Index> next;
     next.reserve(sources.size() * axis.size());
     for (const Index s : sources) {

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "graph/room.h"
+
 namespace lipscope {
 namespace {
 
@@ -103,6 +105,7 @@ Window read_window(const OnnxNode& node, std::span<const Index> spatial_input,
     if (w.input[a] > kLargestSide) node.malformed("the input is too large");
     place(node, w, a, auto_pad, ceil_mode);
   }
+  require_room(w.output);
   return w;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "robust/ball_nets.h"
 
+#include "base/memory_budget.h"
+
 namespace lipscope {
 namespace {
 
@@ -8,9 +10,15 @@ constexpr Index kMostBallWeights = 20'000'000;
 
 }  // namespace
 
-BallNets::BallNets(const Graph& graph) : network_(network_with_biases(graph, obstacle_)) {
-  std::string too_large;
-  if (network_) whole_ = as_layered_net(*network_, kMostBallWeights, too_large);
+BallNets::BallNets(const Graph& graph) {
+  try {
+    network_ = network_with_biases(graph, obstacle_);
+    std::string too_large;
+    if (network_) whole_ = as_layered_net(*network_, kMostBallWeights, too_large);
+  } catch (const std::bad_alloc&) {
+    if (!network_) obstacle_ = "memory limit reached";
+    relieve_memory();
+  }
 }
 
 std::shared_ptr<const LayeredNet> BallNets::on(const Ball& ball,

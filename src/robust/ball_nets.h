@@ -21,6 +21,8 @@ class BallNets {
   [[nodiscard]] const std::string& obstacle() const { return obstacle_; }
   // The same function everywhere; null: it is too large.
   [[nodiscard]] const LayeredNet* whole() const { return whole_ ? &*whole_ : nullptr; }
+  // Where memory is short.
+  void forget_whole() { whole_.reset(); }
   // The same function on the ball; null when that is too large, too, or when stopped.
   [[nodiscard]] std::shared_ptr<const LayeredNet> on(const Ball& ball,
                                                      const std::function<bool()>& stop) const;

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "base/check.h"
+#include "base/memory_budget.h"
 #include "base/rounding.h"
 #include "bounds/affine_nodes.h"
 #include "bounds/boxes.h"
@@ -73,7 +74,13 @@ Certifier::Certifier(const Graph& graph, CertifyOptions options)
                 "the model has one output: there is no second class to decide against");
   }
   parts_->nets.emplace(graph);
-  parts_->logit_ranges.emplace(graph, parts_->nets->whole());
+  try {
+    parts_->logit_ranges.emplace(graph, parts_->nets->whole());
+  } catch (const std::bad_alloc&) {
+    parts_->nets->forget_whole();
+    relieve_memory();
+    parts_->logit_ranges.emplace(graph, nullptr);  // slower
+  }
 }
 Certifier::~Certifier() = default;
 

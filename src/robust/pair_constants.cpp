@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/memory_budget.h"
 #include "base/parallel.h"
 #include "base/rounding.h"
 #include "bounds/boxes.h"
@@ -65,12 +66,15 @@ class PairSearch {
     found_.upper.assign(pairs_.size(), kNone);
   }
 
-  // What there is when the run has to end at once is valid, too.
+  // What there is when the run has to end at once, or memory ends, is valid, too.
   PairConstants run(const MarginNeeds* needs) {
     try {
       find_all(needs);
     } catch (const Stopped&) {
       found_.finished = false;
+    } catch (const std::bad_alloc&) {
+      found_.finished = false;
+      relieve_memory();
     }
     return std::move(found_);
   }
@@ -166,12 +170,15 @@ class PairSearch {
     }
   }
 
-  // What was found, or infinity where the run had to end at once.
+  // What was found, or infinity where the run had to end at once or there was no memory for it.
   template <class Work>
   [[nodiscard]] static double stopped_at_most(const Work& work) {
     try {
       return work();
     } catch (const Stopped&) {
+      return kInf;
+    } catch (const std::bad_alloc&) {
+      relieve_memory();
       return kInf;
     }
   }

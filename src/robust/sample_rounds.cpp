@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "base/memory_budget.h"
 #include "base/parallel.h"
 #include "pieces/small.h"
 #include "robust/own_budget.h"
@@ -126,6 +127,9 @@ class SampleRounds {
         case Round::kRadius: return widen(s, budget);
       }
     } catch (const Stopped&) {
+      return false;
+    } catch (const std::bad_alloc&) {
+      relieve_memory();
       return false;
     }
     return false;
