@@ -93,27 +93,26 @@ void run_pieces(std::int64_t pieces, const std::function<void(std::int64_t)>& pi
 }
 #endif
 
-// Runs a piece for the caller's run and says how much work it was.
-double run_piece(const Errand& caller, const std::function<void()>& body) {
+// Runs a piece for the caller's run. `work`: how much it did, also when it is ended.
+void run_piece(const Errand& caller, double& work, const std::function<void()>& body) {
   Errand& mine = errand();
   const Errand before = mine;
   const bool was_in_piece = in_piece;
   mine = caller;
   in_piece = true;
-  const auto restored = [&] {
-    const double work = mine.work - caller.work;
+  const auto restore = [&] {
+    work = mine.work - caller.work;
     mine = before;
     in_piece = was_in_piece;
-    return work;
   };
   try {
     checkpoint();
     body();
   } catch (...) {
-    restored();
+    restore();
     throw;
   }
-  return restored();
+  restore();
 }
 
 // Processors of the quota of a control group; no limit where there is none or it cannot be read.
@@ -169,7 +168,7 @@ void parallel_for(std::int64_t n, std::int64_t grain,
   const auto piece = [&](std::int64_t p) {
     const auto at = static_cast<std::size_t>(p);
     try {
-      work[at] = run_piece(caller, [&] { body(n * p / pieces, n * (p + 1) / pieces); });
+      run_piece(caller, work[at], [&] { body(n * p / pieces, n * (p + 1) / pieces); });
     } catch (...) {
       failures[at] = std::current_exception();
       failed = true;

@@ -60,6 +60,16 @@ TEST_P(Parallel, TheRunIsCutInsidePieces) {
                Stopped);
 }
 
+TEST_P(Parallel, WorkOfPiecesThatWereCutCounts) {
+  const auto clock = RunClock::by_work(1);
+  const RunScope scope(*clock, 5);
+  const auto endless = [&](std::int64_t, std::int64_t) {
+    for (;;) checkpoint(1e8);
+  };
+  EXPECT_THROW(parallel_for(4, 1, endless), Stopped);
+  EXPECT_NEAR(clock->now(), 20, 1);
+}
+
 TEST_P(Parallel, TheFirstExceptionReachesTheCaller) {
   for (int round = 0; round < 20; ++round) {
     try {

@@ -2,21 +2,63 @@
 #include "estimate/lipsdp_dual.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
+#include "base/checkpoint.h"
 #include "base/parallel.h"
 #include "linalg/blas.h"
 
 namespace lipscope {
 namespace {
 
+// Several sums side by side: one alone waits for each of its additions.
 double norm_of(const double* row, Index n) {
-  double sum = 0;
-  for (Index i = 0; i < n; ++i) sum += row[i] * row[i];
+  constexpr Index kLanes = 4;
+  std::array<double, kLanes> part{};
+  Index i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (Index lane = 0; lane < kLanes; ++lane)
+      part[static_cast<std::size_t>(lane)] += row[i + lane] * row[i + lane];
+  }
+  double sum = (part[0] + part[1]) + (part[2] + part[3]);
+  for (; i < n; ++i) sum += row[i] * row[i];
   return std::sqrt(sum);
 }
 
-constexpr Index kGrain = 8192;  // rows
+void normalise_row(double* row, Index n) {
+  const double norm = norm_of(row, n);
+  if (!(norm > 0)) return;
+  for (Index i = 0; i < n; ++i) row[i] /= norm;
+}
+
+// A power of two that no entry is beyond, or 0 where none is above 0.
+double reach_of(const std::vector<double>& block) {
+  constexpr std::size_t kLanes = 8;
+  std::array<double, kLanes> part{};
+  const auto take = [&](std::size_t i, std::size_t lane) {
+    const double e = std::fabs(block[i]);
+    part[lane] = part[lane] < e ? e : part[lane];
+  };
+  std::size_t i = 0;
+  for (; i + kLanes <= block.size(); i += kLanes) {
+    for (std::size_t lane = 0; lane < kLanes; ++lane) take(i + lane, lane);
+  }
+  for (; i < block.size(); ++i) take(i, 0);
+  const double largest = *std::ranges::max_element(part);
+  if (!(largest > 0) || !std::isfinite(largest)) return 0;
+  int exponent = 0;
+  std::frexp(largest, &exponent);
+  return std::ldexp(1.0, std::clamp(exponent, -1000, 1000));
+}
+
+// Calls body(begin, end) for pieces of rows, each of so many entries that a thread is worth it.
+template <class Body>
+void for_row_pieces(Index rows, Index rank, Body&& body) {
+  constexpr Index kEntries = Index{1} << 15;
+  charge(3 * static_cast<double>(rows) * static_cast<double>(rank));
+  parallel_for(rows, std::max<Index>(1, kEntries / rank), body);
+}
 
 }  // namespace
 
@@ -44,7 +86,8 @@ LipsdpDual::LipsdpDual(const SdpNetwork& network, Index rank) : net_(network), r
           edge.map.weights.end());
   }
   for (std::size_t k = 0; k + 1 < count; ++k) {
-    turn_.push_back(zeros(k));
+    turn_.emplace_back();
+    clear(turn_.back(), k);
     for (double& e : turn_.back()) e = normal(rng_);
     normalise(turn_.back(), k == 0);
   }
@@ -54,12 +97,12 @@ LipsdpDual::LipsdpDual(const SdpNetwork& network, Index rank) : net_(network), r
   pull_.resize(count);
 }
 
-LipsdpDual::Block LipsdpDual::zeros(std::size_t node) const {
-  return Block(static_cast<std::size_t>(net_.nodes[node].size * rank_), 0);
+void LipsdpDual::clear(Block& block, std::size_t node) const {
+  block.assign(static_cast<std::size_t>(net_.nodes[node].size * rank_), 0);
 }
 
 void LipsdpDual::apply(std::size_t node, std::size_t edge, const Block& from, Block& to,
-                       bool adjoint) const {
+                       bool adjoint) {
   const RowMatrix& map = net_.nodes[node].edges[edge].map;
   if (!map.dense()) {
     add_product(adjoint ? back_[node][edge] : map, from.data(), rank_, to.data());
@@ -68,36 +111,39 @@ void LipsdpDual::apply(std::size_t node, std::size_t edge, const Block& from, Bl
   } else {
     const Index rows = adjoint ? map.cols : map.rows, inner = adjoint ? map.rows : map.cols;
     // Blocks of deep networks have sizes beyond those of floats.
-    double size = 0;
-    for (const double e : from) size = std::max(size, std::fabs(e));
-    if (!(size > 0)) return;
-    std::vector<float> x(from.size());
-    for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(from[i] / size);
-    std::vector<float> y(to.size());
+    const double size = reach_of(from);
+    if (size == 0) return;
+    const double factor = 1 / size;
+    rough_from_.resize(from.size());
+    rough_to_.resize(to.size());
+    for_row_pieces(inner, rank_, [&](Index begin, Index end) {
+      for (Index i = begin * rank_; i < end * rank_; ++i)
+        rough_from_[static_cast<std::size_t>(i)] =
+            static_cast<float>(from[static_cast<std::size_t>(i)] * factor);
+    });
     const float* weights = rough_[node][edge].data();
-    gemm(rows, rank_, inner, 1.0F, {weights, map.cols, adjoint}, {x.data(), rank_}, 0.0F, y.data(),
-         rank_);
-    for (std::size_t i = 0; i < y.size(); ++i) to[i] += size * static_cast<double>(y[i]);
+    gemm(rows, rank_, inner, 1.0F, {weights, map.cols, adjoint}, {rough_from_.data(), rank_}, 0.0F,
+         rough_to_.data(), rank_);
+    for_row_pieces(rows, rank_, [&](Index begin, Index end) {
+      for (Index i = begin * rank_; i < end * rank_; ++i)
+        to[static_cast<std::size_t>(i)] +=
+            size * static_cast<double>(rough_to_[static_cast<std::size_t>(i)]);
+    });
   }
 }
 
 void LipsdpDual::normalise(Block& block, bool as_whole) const {
   const Index length = as_whole ? static_cast<Index>(block.size()) : rank_;
   const Index rows = length > 0 ? static_cast<Index>(block.size()) / length : 0;
-  parallel_for(rows, kGrain, [&](Index from, Index to) {
-    for (Index i = from; i < to; ++i) {
-      double* row = block.data() + i * length;
-      const double norm = norm_of(row, length);
-      if (!(norm > 0)) continue;
-      for (Index j = 0; j < length; ++j) row[j] /= norm;
-    }
+  for_row_pieces(rows, std::max<Index>(1, length), [&](Index from, Index to) {
+    for (Index i = from; i < to; ++i) normalise_row(block.data() + i * length, length);
   });
 }
 
 void LipsdpDual::forward() {
   for (std::size_t k = 1; k < net_.nodes.size(); ++k) {
     Block& v = before_[k];
-    v = zeros(k);
+    clear(v, k);
     for (std::size_t e = 0; e < net_.nodes[k].edges.size(); ++e) {
       const std::size_t from = net_.nodes[k].edges[e].from;
       apply(k, e, from == 0 ? turn_[0] : after_[from], v, false);
@@ -105,7 +151,7 @@ void LipsdpDual::forward() {
     if (k + 1 == net_.nodes.size()) break;
     Block& out = after_[k];
     out.resize(v.size());
-    parallel_for(net_.nodes[k].size, kGrain, [&](Index from, Index to) {
+    for_row_pieces(net_.nodes[k].size, rank_, [&](Index from, Index to) {
       for (Index i = from; i < to; ++i) {
         const auto row = static_cast<std::size_t>(i);
         const auto at = static_cast<std::size_t>(i * rank_);
@@ -122,12 +168,13 @@ void LipsdpDual::forward() {
 
 void LipsdpDual::backward() {
   const std::size_t last = net_.nodes.size() - 1;
-  for (std::size_t k = 0; k < last; ++k) pull_[k] = zeros(k);
+  for (std::size_t k = 0; k < last; ++k) clear(pull_[k], k);
   pull_[last] = before_[last];
   for (std::size_t k = last; k > 0; --k) {
-    Block g = pull_[k];
+    Block& g = pulled_;
+    g = pull_[k];
     if (k < last) {
-      parallel_for(net_.nodes[k].size, kGrain, [&](Index from, Index to) {
+      for_row_pieces(net_.nodes[k].size, rank_, [&](Index from, Index to) {
         for (Index row = from; row < to; ++row) {
           const auto i = static_cast<std::size_t>(row);
           const std::size_t at = i * static_cast<std::size_t>(rank_);
@@ -151,12 +198,18 @@ void LipsdpDual::backward() {
 void LipsdpDual::extrapolate(double momentum) {
   for (std::size_t k = 0; k < turn_.size(); ++k) {
     Block &now = turn_[k], &last = last_turn_[k];
-    for (std::size_t i = 0; i < now.size(); ++i) {
-      const double here = now[i];
-      now[i] += momentum * (here - last[i]);
-      last[i] = here;
-    }
-    normalise(now, k == 0);
+    for_row_pieces(net_.nodes[k].size, rank_, [&](Index from, Index to) {
+      for (Index row = from; row < to; ++row) {
+        double *const a = now.data() + row * rank_, *const b = last.data() + row * rank_;
+        for (Index j = 0; j < rank_; ++j) {
+          const double here = a[j];
+          a[j] += momentum * (here - b[j]);
+          b[j] = here;
+        }
+        if (k > 0) normalise_row(a, rank_);
+      }
+    });
+    if (k == 0) normalise(now, true);
   }
 }
 
@@ -204,13 +257,15 @@ void LipsdpDual::remember_multipliers() {
     std::vector<double>& layer = multipliers_[k - 1];
     layer.resize(n, 0);
     std::vector<double> v(n), g(n);
+    for_row_pieces(static_cast<Index>(n), rank_, [&](Index from, Index to) {
+      for (Index row = from; row < to; ++row) {
+        const auto i = static_cast<std::size_t>(row);
+        v[i] = norm_of(before_[k].data() + row * rank_, rank_);
+        g[i] = norm_of(pull_[k].data() + row * rank_, rank_);
+      }
+    });
     double most = 0;
-    for (std::size_t i = 0; i < n; ++i) {
-      const std::size_t at = i * static_cast<std::size_t>(rank_);
-      v[i] = norm_of(&before_[k][at], rank_);
-      g[i] = norm_of(&pull_[k][at], rank_);
-      most = std::max(most, v[i] * g[i]);
-    }
+    for (std::size_t i = 0; i < n; ++i) most = std::max(most, v[i] * g[i]);
     for (std::size_t i = 0; i < n; ++i) {
       const double t = g[i] / (2 * radius_[k][i] * v[i]);
       const bool seen = v[i] > 0 && g[i] > 0 && std::isfinite(t);

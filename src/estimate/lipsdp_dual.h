@@ -33,9 +33,9 @@ class LipsdpDual {
   void extrapolate(double momentum);
   void remember_multipliers();
   void normalise(Block& block, bool as_whole) const;
-  Block zeros(std::size_t node) const;
+  void clear(Block& block, std::size_t node) const;
   // to += A from or A' from.
-  void apply(std::size_t node, std::size_t edge, const Block& from, Block& to, bool adjoint) const;
+  void apply(std::size_t node, std::size_t edge, const Block& from, Block& to, bool adjoint);
 
   const SdpNetwork& net_;
   std::vector<std::vector<RowMatrix>> back_;  // transposed maps of each node that are not dense
@@ -44,6 +44,8 @@ class LipsdpDual {
   std::vector<std::vector<double>> middle_, radius_;
   std::vector<Block> turn_, last_turn_;       // unit rows U_k; of the input X_0 itself
   std::vector<Block> before_, after_, pull_;  // V_k, X_k, G_k
+  Block pulled_;                              // G_k behind the functions of node k
+  std::vector<float> rough_from_, rough_to_;  // operands in single precision
   std::vector<std::vector<double>> multipliers_;
   double value_ = 0;
   int since_restart_ = 0;

@@ -78,7 +78,7 @@ PatternSearch::Vector PatternSearch::random_point() {
 
 // The steepest gates when each may be chosen freely, by a power iteration; then x moves to where
 // the most important ones are as chosen.
-void PatternSearch::follow_pattern(Vector& x) {
+void PatternSearch::follow_pattern(Vector& x, const std::function<bool()>& stop) {
   Layers gates(net_.nodes()), changes, pulls;
   for (std::size_t k = 1; k < net_.nodes(); ++k) {
     for (std::size_t i = 0; net_.is_unit(k) && i < net_.above(k).size(); ++i)
@@ -91,6 +91,7 @@ void PatternSearch::follow_pattern(Vector& x) {
     return std::fabs(net_.above(k)[i]) >= std::fabs(net_.below(k)[i]) ? gain > 0 : gain <= 0;
   };
   for (int step = 0; step < 15; ++step) {
+    if (step > 0 && stop()) break;
     changes = net_.push(gates, d);
     pulls = net_.pull(gates, changes.back());
     for (std::size_t k = 1; k < net_.nodes(); ++k) {
@@ -103,7 +104,7 @@ void PatternSearch::follow_pattern(Vector& x) {
     for (double& e : d) e /= size;
   }
   const int steps = wide() ? 20 : 40;
-  for (int step = 0; step < steps; ++step) {
+  for (int step = 0; step < steps && !stop(); ++step) {
     const Layers values = net_.values(x);
     Layers wish(net_.nodes());
     for (std::size_t k = 1; k < net_.nodes(); ++k) {
@@ -130,10 +131,10 @@ void PatternSearch::follow_pattern(Vector& x) {
 }
 
 // Along the gradient of |J d| with gates that turn smoothly, more and more sharply.
-void PatternSearch::ascend(Point& point) {
+void PatternSearch::ascend(Point& point, const std::function<bool()>& stop) {
   const int steps = wide() ? 60 : 30;
   Point top = point;
-  for (int step = 0; step < steps; ++step) {
+  for (int step = 0; step < steps && !stop(); ++step) {
     const double sharp = std::pow(0.02, static_cast<double>(step) / steps);
     const Layers values = net_.values(point.x);
     Layers gates = net_.gates(values), bend(net_.nodes());
@@ -181,12 +182,12 @@ void PatternSearch::keep(const Point& point) {
   if (worst->best.value < point.value) *worst = {point, point};
 }
 
-void PatternSearch::climb() {
+void PatternSearch::climb(const std::function<bool()>& stop) {
   Point point{random_point(), {}, 0};
-  if (++starts_ % 2 == 1) follow_pattern(point.x);
+  if (++starts_ % 2 == 1) follow_pattern(point.x, stop);
   measure(point);
   if (!(point.value > 0)) return;
-  ascend(point);
+  ascend(point, stop);
   keep(point);
 }
 
@@ -229,7 +230,7 @@ void PatternSearch::breed() {
   }
 }
 
-void PatternSearch::anneal(double share) {
+void PatternSearch::anneal(double share, const std::function<bool()>& stop) {
   constexpr double kBreed[] = {0.4, 0.7, 0.88};
   while (bred_ < std::ssize(kBreed) && share > kBreed[bred_]) {
     breed();
@@ -237,6 +238,7 @@ void PatternSearch::anneal(double share) {
   }
   const double heat = 0.06 * std::pow(0.005, share);
   for (Chain& chain : chains_) {
+    if (stop()) return;
     Point next{uniform() < 0.5 ? shaken(chain) : crossed(chain.now.x), chain.now.d, 0};
     project_(next.x);
     measure(next);

@@ -24,10 +24,11 @@ class PatternSearch {
   PatternSearch(const GatedNet& net, const NormPair& norms,
                 std::function<void(std::span<double>)> project, std::uint64_t seed);
 
-  // Starts: at random or guided by a free choice of gates, then uphill with smoothed gates.
-  void climb();
+  // Starts: at random or guided by a free choice of gates, then uphill with smoothed gates. `stop`
+  // is asked at every step: of large networks one start may take all the time there is.
+  void climb(const std::function<bool()>& stop);
   // One round of annealed moves of the best points so far; `share` of the time has gone by.
-  void anneal(double share);
+  void anneal(double share, const std::function<bool()>& stop);
   [[nodiscard]] const Point& best() const { return best_; }
   // The best point could not be proved: it is worth this much only.
   void devalue(double value) { best_.value = value; }
@@ -45,8 +46,8 @@ class PatternSearch {
   [[nodiscard]] bool wide() const;
   void measure(Point& point);
   [[nodiscard]] Vector random_point();
-  void follow_pattern(Vector& x);
-  void ascend(Point& point);
+  void follow_pattern(Vector& x, const std::function<bool()>& stop);
+  void ascend(Point& point, const std::function<bool()>& stop);
   void keep(const Point& point);
   [[nodiscard]] Vector shaken(const Chain& chain);
   [[nodiscard]] Vector crossed(const Vector& x);

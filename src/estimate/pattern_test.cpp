@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/checkpoint.h"
 #include "estimate/counted_for_test.h"
 #include "estimate/gated_net.h"
+#include "estimate/pattern_search.h"
 #include "estimate/quotient.h"
 #include "lipscope/bound.h"
 #include "lipscope/evaluate.h"
@@ -68,6 +70,28 @@ TEST(GatedNet, HasTheValuesAndDerivativesOfTheGraph) {
     for (std::size_t i = 0; i < d.size(); ++i) right += pulled[i] * d[i];
     EXPECT_NEAR(left, right, 1e-11);
   }
+}
+
+// One start of a large network may take all the time there is.
+TEST(PatternSearch, StartsCanBeEnded) {
+  Rng rng(5);
+  GraphMaker m;
+  ValueId x = m.input({1, 40});
+  for (int layer = 0; layer < 3; ++layer)
+    x = m.add("Relu", {m.add("MatMul", {x, m.weights(random_tensor(rng, {40, 40}, -1, 1))})});
+  const Graph graph = m.finish(m.add("MatMul", {x, m.weights(random_tensor(rng, {40, 5}, -1, 1))}));
+  std::string reason;
+  const auto net = GatedNet::read(graph, {}, reason);
+  ASSERT_TRUE(net) << reason;
+  const auto work_of = [&](bool stop) {
+    PatternSearch search(
+        *net, parse_norms("2"), [](std::span<double>) {}, 1);
+    const double before = errand().work;
+    search.climb([&] { return stop; });
+    EXPECT_GT(search.best().value, 0);
+    return errand().work - before;
+  };
+  EXPECT_LT(work_of(true), 0.1 * work_of(false));
 }
 
 TEST(GatedNet, RefusesOtherActivations) {

@@ -102,18 +102,24 @@ class Plan {
       if (method.run_first != nullptr && reason_to_skip(method).empty())
         run_one(method, method.run_first, deadline_, clock_.limit());
     }
-    std::vector<const Method*> hungry;
+    struct Hungry {
+      const Method* method;
+      double spent;  // by the clock
+    };
+    std::vector<Hungry> hungry;
     for (const Method& method : methods()) {
       if (!start(method)) continue;
+      const double begin = clock_.now();
       const double end = is_named(method) ? deadline_ : share_of(method.share);
       const Ending ending = run_one(method, method.run, end, end);
       if (ending == Ending::kNoMemory) continue;
-      const bool cut = ending == Ending::kCut;
-      if ((cut || clock_.now() >= end) && end < deadline_) hungry.push_back(&method);
+      const double now = clock_.now();
+      if ((ending == Ending::kCut || now >= end) && end < deadline_)
+        hungry.push_back({&method, now - begin});
     }
     // Again from the start, so only with more time than before.
-    for (const Method* method : hungry) {
-      if (clock_.now() + report_of(*method).seconds < deadline_ && start(*method))
+    for (const auto& [method, spent] : hungry) {
+      if (clock_.now() + spent < deadline_ && start(*method))
         run_one(*method, method->run, deadline_, deadline_);
     }
     answer_.outcome = outcome();

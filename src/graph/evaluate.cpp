@@ -63,7 +63,7 @@ std::vector<Tensor> converted_constants(const Graph& graph, Precision precision)
 // The work of an operator besides products, which count for themselves.
 template <class View>
 void charge_entries(const std::vector<View>& out, Index count) {
-  constexpr double kPerNode = 2000, kPerEntry = 8;
+  constexpr double kPerNode = 1500, kPerEntry = 4;
   double entries = 0;
   for (const View& view : out) entries += static_cast<double>(view.size);
   charge(kPerNode + kPerEntry * entries * static_cast<double>(std::max<Index>(1, count)));

@@ -62,17 +62,24 @@ struct Cut {
   }
 };
 
-// A power of two of tiles of nearly one size: two, four and eight threads share them well, and more
-// of them would take longer to bring in place.
+// Multiplications for each entry of the operands that is brought in place: what a tile is good at.
+double reuse(double rows, double cols) { return rows * cols / (rows + cols); }
+
+// Tiles of nearly one size, a power of two: two, four and eight threads share them well. Two where
+// a product is large, more as long as they are not much worse at their work than it is.
 struct Tiling {
   Cut down, across;
 };
 Tiling tiling_of(Index m, Index n, double cost) {
-  constexpr double kWorthTile = 1.5e7;
+  constexpr double kWorthTile = 1.5e7, kEnoughReuse = 200;
   constexpr Index kEnoughTiles = 8;
   Index down = 1, across = 1;
-  while (down * across < kEnoughTiles && cost >= 2 * kWorthTile * as_real(down * across))
-    (m * across >= n * down ? down : across) *= 2;
+  while (down * across < kEnoughTiles && cost >= 2 * kWorthTile * as_real(down * across)) {
+    const double rows = as_real(m) / as_real(down), cols = as_real(n) / as_real(across);
+    const double next = rows >= cols ? reuse(rows / 2, cols) : reuse(rows, cols / 2);
+    if (down * across > 1 && next < kEnoughReuse && next < 0.9 * reuse(rows, cols)) break;
+    (rows >= cols ? down : across) *= 2;
+  }
   return {Cut(m, down), Cut(n, across)};
 }
 
@@ -87,12 +94,12 @@ MatrixArg<T> columns_from(MatrixArg<T> a, Index column) {
   return a;
 }
 
-// Long sums are cut, too, so that none takes long.
+// Long sums are cut, too, so that none takes long. `share`: of the work of a product of a tile.
 template <class Body>
-void over_depth(Index k, double work_per_step, Body&& body) {
+void over_depth(Index rows, Index cols, Index k, double share, Body&& body) {
   for (Index from = 0; from < k; from += kLongest) {
     const Index depth = std::min(kLongest, k - from);
-    checkpoint(work_per_step * as_real(depth));
+    checkpoint(share * kBlasOperation * gemm_cost(rows, cols, depth));
     body(from, depth);
   }
 }
@@ -110,7 +117,7 @@ void tiled_gemm(Index m, Index n, Index k, T alpha, MatrixArg<T> a, MatrixArg<T>
     for (Index t = begin; t < end; ++t) {
       const Index row = t / across.parts * down.part, column = t % across.parts * across.part;
       const Index rows = std::min(down.part, m - row), cols = std::min(across.part, n - column);
-      over_depth(k, kBlasOperation * gemm_cost(rows, cols, 1), [&](Index from, Index depth) {
+      over_depth(rows, cols, k, 1, [&](Index from, Index depth) {
         call_gemm(rows, cols, depth, alpha, columns_from(rows_from(a, row), from),
                   columns_from(rows_from(b, from), column), from == 0 ? beta : T(1),
                   c + row * c_stride + column, c_stride);
@@ -122,8 +129,8 @@ void tiled_gemm(Index m, Index n, Index k, T alpha, MatrixArg<T> a, MatrixArg<T>
 template <class T>
 void shared_gemv(Index rows, Index cols, T alpha, MatrixArg<T> a, const T* x, Index x_stride,
                  T beta, T* y, Index y_stride) {
-  constexpr Index kWorthPiece = Index{1} << 17;   // entries
-  constexpr double kEntry = 10 * kBlasOperation;  // bound by memory
+  constexpr Index kWorthPiece = Index{1} << 17;  // entries
+  constexpr double kEntry = 0.4;                 // bound by memory
   const double entries = as_real(rows) * as_real(cols);
   if (entries < 2 * as_real(kWorthPiece)) {
     charge(kCall + kEntry * entries);
@@ -170,7 +177,8 @@ void syrk(Triangle triangle, Index n, Index k, double alpha, MatrixArg<double> a
     charge(kCall + kBlasOperation * cost);
     return call_syrk(triangle, n, k, alpha, a, beta, c, c_stride);
   }
-  const Cut cut(n, 4);
+  constexpr Index kWide = 1500;
+  const Cut cut(n, n < kWide ? 2 : 4);
   const Index edge = cut.part, parts = cut.parts;
   std::vector<std::pair<Index, Index>> tiles;
   for (Index i = 0; i < parts; ++i) {
@@ -184,8 +192,7 @@ void syrk(Triangle triangle, Index n, Index k, double alpha, MatrixArg<double> a
       const Index row = i * edge, column = j * edge;
       const Index rows = std::min(edge, n - row), cols = std::min(edge, n - column);
       double* const tile = c + row * c_stride + column;
-      const double work = kBlasOperation * gemm_cost(rows, cols, 1) * (i == j ? 0.5 : 1);
-      over_depth(k, work, [&](Index from, Index depth) {
+      over_depth(rows, cols, k, i == j ? 0.5 : 1, [&](Index from, Index depth) {
         const MatrixArg<double> left = columns_from(rows_from(a, row), from);
         const double keep = from == 0 ? beta : 1.0;
         if (i == j) return call_syrk(triangle, rows, depth, alpha, left, keep, tile, c_stride);

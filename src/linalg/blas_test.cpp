@@ -267,6 +267,30 @@ TEST(Blas, ThreadsChangeNoBitAndNoWork) {
   set_threads(before);
 }
 
+// A product costs its multiplications and little more, in tiles or not.
+TEST(Blas, WorkIsThatOfTheMultiplications) {
+  const auto work_of = [](const std::function<void()>& body) {
+    const double before = errand().work;
+    body();
+    return errand().work - before;
+  };
+  for (const Index n : {200, 1000}) {
+    const Entries64 a = random_entries(n * n, 21);
+    Entries64 c(a.size());
+    const double size = static_cast<double>(n), all = kBlasOperation * size * size * size;
+    const double product = work_of([&] {
+      gemm(n, n, n, 1.0, {a.data(), n}, {a.data(), n}, 0.0, c.data(), n);
+    });
+    EXPECT_GT(product, all) << n;
+    EXPECT_LT(product, 1.4 * all) << n;
+    const double square = work_of([&] {
+      syrk(Triangle::kUpper, n, n, 1.0, {a.data(), n}, 0.0, c.data(), n);
+    });
+    EXPECT_GT(square, 0.5 * all) << n;
+    EXPECT_LT(square, 0.7 * all) << n;
+  }
+}
+
 // Ends the run at the third look.
 class EndsSoon final : public Watch {
  public:

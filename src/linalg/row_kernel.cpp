@@ -44,9 +44,21 @@ HWY_ATTR void add(const double* HWY_RESTRICT weights, const std::int32_t* HWY_RE
                      hn::LoadU(d, x + static_cast<size_t>(columns[k]) * width + i), s);
     hn::StoreU(s, d, y + i);
   }
+  // Four sums side by side: one alone waits for each of its additions.
   for (; i < width; ++i) {
-    for (size_t k = 0; k < count; ++k)
-      y[i] += weights[k] * x[static_cast<size_t>(columns[k]) * width + i];
+    const auto term = [&](size_t k) {
+      return weights[k] * x[static_cast<size_t>(columns[k]) * width + i];
+    };
+    double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+    size_t k = 0;
+    for (; k + 4 <= count; k += 4) {
+      s0 += term(k);
+      s1 += term(k + 1);
+      s2 += term(k + 2);
+      s3 += term(k + 3);
+    }
+    for (; k < count; ++k) s0 += term(k);
+    y[i] += (s0 + s1) + (s2 + s3);
   }
 }
 

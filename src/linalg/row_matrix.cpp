@@ -95,8 +95,10 @@ RowMatrix collect_rows(Index rows, Index cols, const std::function<void(const Vi
     if (lo != 0 || hi != 0) ++count[static_cast<std::size_t>(row) + 1];
   });
   std::partial_sum(count.begin(), count.end(), count.begin());
-  checkpoint(20 * static_cast<double>(count.back()));
-  if (better_dense(rows, cols, static_cast<double>(count.back()))) {
+  const auto entries_in_all = static_cast<double>(count.back());
+  const bool dense = better_dense(rows, cols, entries_in_all);
+  checkpoint((dense ? 20 : 60) * entries_in_all);
+  if (dense) {
     Entries entries(m, static_cast<std::size_t>(rows * cols));
     list([&](Index row, Index col, double lo, double hi) {
       if (lo != 0 || hi != 0) entries.add(static_cast<std::size_t>(row * cols + col), lo, hi);
@@ -144,7 +146,9 @@ RowMatrix product(const RowMatrix& a, const RowMatrix& b) {
   std::vector<Index> places;
   std::vector<Piece> pieces;
   const bool exact = a.radius.empty() && b.radius.empty();
+  const double per_row = 5 * product_cost(a, b) / std::max<double>(1, static_cast<double>(a.rows));
   for (Index i = 0; i < a.rows; ++i) {
+    charge(per_row);
     a.for_row(i, [&](Index k, std::size_t at) {
       const double w = a.weights[at], r = a.radius_at(at);
       if (w == 0 && r == 0) return;
@@ -268,7 +272,7 @@ void add_product(const RowMatrix& a, const double* x, Index width, double* y) {
                [&](Index from, Index to) {
                  for (Index i = from; i < to; ++i) {
                    charge(static_cast<double>(a.row_end(i) - a.row_begin(i)) *
-                          (2 + 0.5 * static_cast<double>(width)));
+                          (1 + 0.25 * static_cast<double>(width)));
                    const std::size_t first = a.row_begin(i);
                    add_weighted_rows(a.weights.data() + first, a.columns.data() + first,
                                      a.row_end(i) - first, x, width, y + i * width);

@@ -6,6 +6,8 @@
 // exchanged (linalg/contraction.h).
 #pragma once
 
+#include <algorithm>
+#include <limits>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -49,8 +51,11 @@ bool multilinear_matrix(const Multilinear& form, const MatrixQuery& query,
                                                           std::span<const Box> in);
 
 // body(output entry, entry of each input; of those the term has) for each product of a term.
+// `band`: so many numbers of the last label at a time, in which both sides of a transposition stay
+// near.
 template <class Body>
-void for_each_product(const Multilinear& form, const Multilinear::Term& term, Body&& body) {
+void for_each_product(const Multilinear& form, const Multilinear::Term& term, Body&& body,
+                      Index band = std::numeric_limits<Index>::max()) {
   // Labels in which nothing of the term moves belong to other terms.
   std::vector<std::size_t> labels;
   for (std::size_t l = 0; l < form.extents.size(); ++l) {
@@ -59,10 +64,38 @@ void for_each_product(const Multilinear& form, const Multilinear::Term& term, Bo
     if (used && form.extents[l] == 0) return;
     if (used && form.extents[l] != 1) labels.push_back(l);
   }
-  std::vector<Index> at(labels.size(), 0), place(form.strides.size(), 0);
+  const std::size_t inputs = form.strides.size();
+  // The last two labels in loops of their own.
+  struct Loop {
+    Index count = 1, row = 0;
+    std::vector<Index> place;
+  };
+  const auto last_loop = [&] {
+    Loop loop{1, 0, std::vector<Index>(inputs, 0)};
+    if (labels.empty()) return loop;
+    const std::size_t l = labels.back();
+    labels.pop_back();
+    for (std::size_t k = 0; k < inputs; ++k) loop.place[k] = form.strides[k][l];
+    loop.count = form.extents[l];
+    loop.row = form.out_strides[l];
+    return loop;
+  };
+  const Loop inner = last_loop(), middle = last_loop();
+  std::vector<Index> at(labels.size(), 0), begin(inputs, 0), place(inputs);
   Index row = 0;
   for (bool more = true; more;) {
-    body(row, std::span<const Index>(place));
+    for (Index first = 0; first < inner.count; first += std::min(band, inner.count)) {
+      const Index count = std::min(band, inner.count - first);
+      for (Index m = 0; m < middle.count; ++m) {
+        for (std::size_t k = 0; k < inputs; ++k)
+          place[k] = begin[k] + m * middle.place[k] + first * inner.place[k];
+        const Index start = row + m * middle.row + first * inner.row;
+        for (Index i = 0; i < count; ++i) {
+          body(start + i * inner.row, std::span<const Index>(place));
+          for (std::size_t k = 0; k < inputs; ++k) place[k] += inner.place[k];
+        }
+      }
+    }
     more = false;
     for (std::size_t i = labels.size(); i-- > 0 && !more;) {
       const std::size_t l = labels[i];
@@ -70,7 +103,7 @@ void for_each_product(const Multilinear& form, const Multilinear::Term& term, Bo
       const Index step = more ? 1 : 1 - form.extents[l];
       if (!more) at[i] = 0;
       row += step * form.out_strides[l];
-      for (std::size_t k = 0; k < place.size(); ++k) place[k] += step * form.strides[k][l];
+      for (std::size_t k = 0; k < inputs; ++k) begin[k] += step * form.strides[k][l];
     }
   }
 }

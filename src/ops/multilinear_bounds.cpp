@@ -252,6 +252,17 @@ bool multilinear_matrix(const Multilinear& form, const MatrixQuery& query,
     return false;
   for (const Multilinear::Term& term : form.terms) {
     if (moves(term) == 0) continue;
+    if (term.coefficient == 1 && term.inputs.size() == 2) {
+      const std::size_t other = term.inputs[term.inputs[0] == moving ? 1 : 0];
+      const BoundsView weights(query.in[other]);
+      const auto take = [&](Index row, std::span<const Index> place) {
+        const auto at = static_cast<std::size_t>(place[other]);
+        visit(row, place[moving], weights.lower[at], weights.upper[at]);
+      };
+      constexpr Index kBand = 32;
+      for_each_product(form, term, take, kBand);
+      continue;
+    }
     for_each_product(form, term, [&](Index row, std::span<const Index> place) {
       Interval weight = point(term.coefficient);
       for (const std::size_t k : term.inputs) {

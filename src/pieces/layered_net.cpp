@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/checkpoint.h"
 #include "base/rounding.h"
 #include "bounds/boxes.h"
 #include "sdp/network.h"
@@ -42,11 +43,12 @@ class Lowering {
       for (const SdpNode::Edge& edge : node.edges)
         last_use[edge.from] = std::max(last_use[edge.from], node.depth);
     }
-    LayeredNet made;
-    Layout before;
-    before.add(0, net_.nodes[0].size);
+    // All sizes before any weight: of those that are too many none is written.
+    std::vector<Layout> layouts(1);
+    layouts[0].add(0, net_.nodes[0].size);
     Index weights = 0;
     for (int depth = 1; depth <= net_.nodes[end].depth; ++depth) {
+      const Layout& before = layouts.back();
       Layout after;
       for (std::size_t k = 1; k <= end; ++k) {
         if (net_.nodes[k].depth == depth) after.add(k, net_.nodes[k].size);
@@ -61,9 +63,11 @@ class Lowering {
         reason = fmt::format("more than {} weights as dense layers", most);
         return std::nullopt;
       }
-      made.layers.push_back(layer(before, after, depth));
-      before = std::move(after);
+      layouts.push_back(std::move(after));
     }
+    LayeredNet made;
+    for (std::size_t k = 1; k < layouts.size(); ++k)
+      made.layers.push_back(layer(layouts[k - 1], layouts[k], static_cast<int>(k)));
     return made;
   }
 
@@ -73,6 +77,7 @@ class Lowering {
     made.in = before.size;
     made.out = after.size;
     const auto entries = static_cast<std::size_t>(after.size);
+    charge(5 * static_cast<double>(made.in) * static_cast<double>(made.out));
     made.weights.assign(static_cast<std::size_t>(made.in * made.out), 0);
     made.radius = made.weights;
     made.bias.assign(entries, point(0));

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/checkpoint.h"
 #include "base/rounding.h"
 #include "estimate/chain_for_test.h"
 #include "pieces/gram_bound.h"
@@ -102,6 +103,23 @@ Slopes slopes_somewhere(const BoundedSearch& region, Index inputs, double half, 
   std::vector<double> x(static_cast<std::size_t>(inputs));
   for (double& e : x) e = uniform(rng);
   return region.slopes_at(x);
+}
+
+TEST(LayeredNet, OfTooManyWeightsNoneIsWritten) {
+  Rng rng(3);
+  testing_support::GraphMaker m;
+  ValueId x = m.input({1, 30});
+  for (int layer = 0; layer < 3; ++layer)
+    x = m.add("Relu", {m.add("MatMul", {x, m.weights(random_tensor(rng, {30, 30}, -1, 1))})});
+  const Graph graph = m.finish(x);
+  std::string reason;
+  const auto network = network_with_biases(graph, reason);
+  ASSERT_TRUE(network) << reason;
+  const double before = errand().work;
+  EXPECT_FALSE(as_layered_net(*network, 3000, reason));
+  EXPECT_EQ(errand().work, before);
+  EXPECT_TRUE(as_layered_net(*network, 5000, reason));
+  EXPECT_GT(errand().work, before);
 }
 
 TEST(LocalBounds, NothingIsBelowAJacobianAndTheOrderHolds) {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "base/checkpoint.h"
 #include "base/rounding.h"
 #include "linalg/blas.h"
 
@@ -52,6 +53,7 @@ double max_up(const DomainSupport& domain, std::span<const double> row, double o
   const std::size_t n = domain.inputs();
   std::vector<double> sum(row.begin(), row.end()), size(n);
   for (std::size_t j = 0; j < n; ++j) size[j] = std::fabs(sum[j]);
+  charge(10 * static_cast<double>(n));
   for (std::size_t s = 0; s < multipliers.size(); ++s) {
     const double m = multipliers[s];
     if (!(m >= 0) || !(m < kMaxDouble)) return kInf;
@@ -86,6 +88,7 @@ std::vector<double> best_multipliers(const DomainSupport& domain, std::span<cons
     const auto worst = static_cast<std::size_t>(std::ranges::min_element(values) - values.begin());
     if (!(values[worst] < 0)) break;
     const std::span a(&planes.weights[worst * n], n);
+    charge(25 * static_cast<double>(n));
     const double way = best_step(domain, sum, a, values[worst], turns);
     idle = worst;  // nothing more to gain from it until another one moved
     multipliers.resize(values.size());

@@ -44,6 +44,11 @@ std::optional<SdpNetwork> SdpReader::read(const SdpPart& part) {
   const ValueId input = part.from.value_or(graph_.inputs()[0]);
   const ValueId output = part.to.value_or(graph_.outputs()[0]);
   const Makers made_of = makers(graph_, output, input);
+  users_.assign(graph_.values().size(), 0);
+  ++users_[output.index];
+  for (const Node& node : graph_.nodes()) {
+    for (const ValueId id : node.inputs) ++users_[id.index];
+  }
   if (made_of.others) return no("not a function of that value alone");
   append(entries(input), {}, {});
   values_[input.index] = {{0, std::nullopt}};
@@ -52,7 +57,7 @@ std::optional<SdpNetwork> SdpReader::read(const SdpPart& part) {
     if (made_of.nodes[n] && !add(graph_.nodes()[n])) return std::nullopt;
   }
   if (net_.nodes.size() == 1) return no(std::string(kOneAffineLayer));
-  append(entries(output), {}, terms_of(output));
+  append(entries(output), {}, last_terms_of(output));
   net_.nodes.back().bias = offset_of(output);
   return std::move(net_);
 }
@@ -75,6 +80,11 @@ Index SdpReader::entries(ValueId id) const { return element_count(graph_.value(i
 SdpTerms SdpReader::terms_of(ValueId id) const {
   const auto found = values_.find(id.index);
   return found != values_.end() ? found->second : SdpTerms{};
+}
+
+SdpTerms SdpReader::last_terms_of(ValueId id) {
+  const auto found = values_.find(id.index);
+  return found != values_.end() && users_[id.index] == 1 ? std::move(found->second) : terms_of(id);
 }
 
 std::vector<Interval> SdpReader::ranges_of(ValueId id) const {
@@ -108,8 +118,9 @@ bool SdpReader::add_affine(const Node& node, bool several) {
     SdpTerms result;
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       if (!moves(node.inputs[k])) continue;
-      const auto map = matrix(node, k, o, several);
-      if (!map || !add_through(node, *map, terms_of(node.inputs[k]), result)) return false;
+      auto map = matrix(node, k, o, several);
+      if (!map || !add_through(node, *std::move(map), terms_of(node.inputs[k]), result))
+        return false;
     }
     values_[result_id.index] = std::move(result);
   }
@@ -197,13 +208,14 @@ std::optional<RowMatrix> SdpReader::matrix(const Node& node, std::size_t k, std:
   return map;
 }
 
-bool SdpReader::add_through(const Node& node, const RowMatrix& map, const SdpTerms& terms,
+bool SdpReader::add_through(const Node& node, RowMatrix map, const SdpTerms& terms,
                             SdpTerms& result) {
   constexpr double kMostProducts = 3e7;
   for (const SdpTerm& term : terms) {
     if (term.map && product_cost(map, *term.map) > kMostProducts)
       return refuse(node, "affine maps behind one another that are too large to multiply");
-    RowMatrix through = term.map ? product(map, *term.map) : map;
+    const bool last = &term == &terms.back();
+    RowMatrix through = term.map ? product(map, *term.map) : last ? std::move(map) : map;
     const auto same = std::ranges::find(result, term.node, &SdpTerm::node);
     if (same == result.end()) {
       result.push_back({term.node, std::move(through)});
@@ -282,7 +294,7 @@ bool SdpReader::append_units(const Node& node, std::vector<Interval> slopes) {
     slope = {sub_down(slope.lo, least), add_up(slope.hi, least)};
   }
   if (!has_room(node, slopes.size())) return false;
-  append(entries(result), std::move(slopes), terms_of(node.inputs[0]));
+  append(entries(result), std::move(slopes), last_terms_of(node.inputs[0]));
   net_.nodes.back().origin = &node;
   net_.nodes.back().bias = offset_of(node.inputs[0]);
   set_offset(result, std::vector<Interval>(static_cast<std::size_t>(entries(result)), point(0)));

@@ -46,11 +46,13 @@ class SdpReader {
 
   [[nodiscard]] Index entries(ValueId id) const;
   [[nodiscard]] SdpTerms terms_of(ValueId id) const;
+  // The same for the only one who asks, without a copy.
+  [[nodiscard]] SdpTerms last_terms_of(ValueId id);
   [[nodiscard]] bool moves(ValueId id) const { return values_.contains(id.index); }
   [[nodiscard]] std::vector<Interval> ranges_of(ValueId id) const;
   std::optional<RowMatrix> matrix(const Node& node, std::size_t k, std::size_t o, bool several);
   // result += map * terms.
-  bool add_through(const Node& node, const RowMatrix& map, const SdpTerms& terms, SdpTerms& result);
+  bool add_through(const Node& node, RowMatrix map, const SdpTerms& terms, SdpTerms& result);
   void append(Index size, std::vector<Interval> slopes, SdpTerms terms);
   // The value when the input is zero and so is everything behind functions; empty unless wanted.
   [[nodiscard]] std::vector<Interval> offset_of(ValueId id) const;
@@ -59,6 +61,7 @@ class SdpReader {
 
   const Graph& graph_;
   std::vector<bool> used_ = used_values(graph_);
+  std::vector<int> users_;  // by value: how many take it
   const std::function<const Box&(ValueId)>& box_;
   Index most_, size_ = 0;
   bool biases_ = false;

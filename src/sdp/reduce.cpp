@@ -2,10 +2,12 @@
 #include "sdp/reduce.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cfloat>
 #include <cmath>
 #include <map>
 
+#include "base/parallel.h"
 #include "base/rounding.h"
 
 namespace lipscope {
@@ -15,19 +17,18 @@ using Flags = std::vector<bool>;
 
 bool any(const Flags& flags) { return std::ranges::find(flags, true) != flags.end(); }
 
-// Calls body(node, edge, row, column) for every entry of the network that may not be zero.
+// Calls body(column) for the entries of a row that may not be zero, until it says false.
 template <class Body>
-void for_entries(const SdpNode& node, Body&& body) {
-  for (const SdpNode::Edge& edge : node.edges) {
-    for (Index i = 0; i < edge.map.rows; ++i) {
-      edge.map.for_row(i, [&](Index j, std::size_t at) {
-        if (edge.map.weights[at] != 0 || edge.map.radius_at(at) != 0)
-          body(edge.from, static_cast<std::size_t>(i), static_cast<std::size_t>(j));
-      });
-    }
+void for_entries(const RowMatrix& map, std::size_t row, Body&& body) {
+  const auto i = static_cast<Index>(row);
+  const std::size_t first = map.row_begin(i), last = map.row_end(i);
+  for (std::size_t at = first; at < last; ++at) {
+    if (map.weights[at] == 0 && map.radius_at(at) == 0) continue;
+    if (!body(map.dense() ? at - first : static_cast<std::size_t>(map.columns[at]))) return;
   }
 }
 
+// Looks at no more rows than it takes: of a dense map, mostly one.
 EntryFlags alive(const SdpNetwork& network) {
   const std::vector<SdpNode>& nodes = network.nodes;
   EntryFlags moved, counts;
@@ -36,32 +37,78 @@ EntryFlags alive(const SdpNetwork& network) {
     counts.emplace_back(static_cast<std::size_t>(node.size), false);
   }
   for (std::size_t k = 1; k < nodes.size(); ++k) {
-    for_entries(nodes[k], [&](std::size_t from, std::size_t i, std::size_t j) {
+    for (std::size_t i = 0; i < moved[k].size(); ++i) {
       const bool flat =
           !nodes[k].slopes.empty() && nodes[k].slopes[i].lo == 0 && nodes[k].slopes[i].hi == 0;
-      if (moved[from][j] && !flat) moved[k][i] = true;
-    });
+      for (const SdpNode::Edge& edge : nodes[k].edges) {
+        if (flat || moved[k][i]) break;
+        for_entries(edge.map, i, [&](std::size_t j) {
+          moved[k][i] = moved[edge.from][j];
+          return !moved[k][i];
+        });
+      }
+    }
   }
   counts.back() = moved.back();
   for (std::size_t k = nodes.size(); k-- > 1;) {
-    for_entries(nodes[k], [&](std::size_t from, std::size_t i, std::size_t j) {
-      if (counts[k][i] && moved[from][j]) counts[from][j] = true;
-    });
+    for (const SdpNode::Edge& edge : nodes[k].edges) {
+      const Flags& from_moves = moved[edge.from];
+      Flags& from_counts = counts[edge.from];
+      auto left = std::ranges::count(from_moves, true) - std::ranges::count(from_counts, true);
+      for (std::size_t i = 0; i < moved[k].size() && left > 0; ++i) {
+        if (!counts[k][i]) continue;
+        for_entries(edge.map, i, [&](std::size_t j) {
+          if (!from_moves[j] || from_counts[j]) return true;
+          from_counts[j] = true;
+          return --left > 0;
+        });
+      }
+    }
   }
   return counts;
 }
 
+// Entries times 2^exponent; whether some of them became small enough to be rounded.
+bool rescale_entries(std::vector<double>& entries, int exponent) {
+  std::atomic<bool> lost = false;
+  const bool normal = std::abs(exponent) <= 1000;
+  const double factor = std::ldexp(1.0, normal ? exponent : 0);
+  const auto scaled = [&](double e) { return normal ? e * factor : std::ldexp(e, exponent); };
+  parallel_for(std::ssize(entries), Index{1} << 18, [&](Index from, Index to) {
+    bool small = false;
+    for (Index i = from; i < to; ++i) {
+      double& e = entries[static_cast<std::size_t>(i)];
+      const double before = e;
+      e = scaled(e);
+      small = small || (std::fabs(e) < DBL_MIN && before != 0);
+    }
+    if (small) lost = true;
+  });
+  return lost;
+}
+
 void rescale(RowMatrix& map, int exponent) {
-  bool lost = false;
-  for (const double w : map.weights)
-    lost = lost || (w != 0 && std::fabs(std::ldexp(w, exponent)) < DBL_MIN);
-  for (const double r : map.radius) lost = lost || (r != 0 && std::ldexp(r, exponent) < DBL_MIN);
-  if (lost && map.radius.empty()) map.radius.assign(map.weights.size(), 0);
-  for (double& w : map.weights) w = std::ldexp(w, exponent);
-  for (double& r : map.radius) {
-    r = std::ldexp(r, exponent);
-    if (lost) r = add_up(r, 2 * kMinSubnormal);
-  }
+  const bool lost_weights = rescale_entries(map.weights, exponent);
+  const bool lost_radius = rescale_entries(map.radius, exponent);
+  if (!lost_weights && !lost_radius) return;
+  if (map.radius.empty()) map.radius.assign(map.weights.size(), 0);
+  for (double& r : map.radius) r = add_up(r, 2 * kMinSubnormal);
+}
+
+// The largest entry in size with its radius.
+double largest_entry(const RowMatrix& map) {
+  const Index count = std::ssize(map.weights);
+  constexpr Index kPiece = Index{1} << 18;
+  std::vector<double> largest(static_cast<std::size_t>((count + kPiece - 1) / kPiece), 0);
+  parallel_for(std::ssize(largest), 1, [&](Index from, Index to) {
+    for (Index piece = from; piece < to; ++piece) {
+      double& most = largest[static_cast<std::size_t>(piece)];
+      const auto end = static_cast<std::size_t>(std::min(count, (piece + 1) * kPiece));
+      for (auto at = static_cast<std::size_t>(piece * kPiece); at < end; ++at)
+        most = std::max(most, std::fabs(map.weights[at]) + map.radius_at(at));
+    }
+  });
+  return largest.empty() ? 0 : *std::ranges::max_element(largest);
 }
 
 }  // namespace
@@ -115,10 +162,19 @@ std::vector<EntryFlags> components(const SdpNetwork& network) {
     while (leader[i] != i) i = leader[i] = leader[leader[i]];
     return i;
   };
+  std::size_t parts_left = count;
   for (std::size_t k = 0; k < network.nodes.size(); ++k) {
-    for_entries(network.nodes[k], [&](std::size_t from, std::size_t i, std::size_t j) {
-      leader[find(first[k] + i)] = find(first[from] + j);
-    });
+    const auto rows = static_cast<std::size_t>(network.nodes[k].size);
+    for (const SdpNode::Edge& edge : network.nodes[k].edges) {
+      for (std::size_t i = 0; i < rows && parts_left > 1; ++i) {
+        for_entries(edge.map, i, [&](std::size_t j) {
+          const std::size_t a = find(first[k] + i), b = find(first[edge.from] + j);
+          if (a != b) --parts_left;
+          leader[a] = b;
+          return parts_left > 1;
+        });
+      }
+    }
   }
   EntryFlags none;
   for (const SdpNode& node : network.nodes)
@@ -141,9 +197,7 @@ void scale_nodes(SdpNetwork& network) {
     int& own = exponents[k];
     own = -5000;
     for (const SdpNode::Edge& edge : network.nodes[k].edges) {
-      double largest = 0;
-      for (std::size_t at = 0; at < edge.map.weights.size(); ++at)
-        largest = std::max(largest, std::fabs(edge.map.weights[at]) + edge.map.radius_at(at));
+      const double largest = largest_entry(edge.map);
       int exponent = 0;
       if (largest > 0) std::frexp(largest, &exponent);
       if (largest > 0) own = std::max(own, exponent + exponents[edge.from]);

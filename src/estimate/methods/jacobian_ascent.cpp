@@ -149,7 +149,7 @@ class Ascent {
     for (int step = 0; step < steps; ++step) {
       if (step > 0 && run_.should_stop()) return;
       const double start = run_.now();
-      charge(60 * static_cast<double>(members.size()) * static_cast<double>(size_));
+      charge(30 * static_cast<double>(members.size()) * static_cast<double>(size_));
       for (std::size_t k = 0; k < members.size(); ++k) {
         const Segment& m = members[k];
         const double t = m.reach / std::max(1e-300, vector_norm(m.d, kEuclidean));

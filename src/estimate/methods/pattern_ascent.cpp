@@ -64,12 +64,13 @@ class PatternAscent {
   void work(double until) {
     parallel_for(kWorkers, 1, [&](std::int64_t from, std::int64_t to) {
       for (auto i = static_cast<std::size_t>(from); i < static_cast<std::size_t>(to); ++i) {
+        const auto stop = [&] { return run_.passed(end_); };
         while (!run_.passed(until)) {
           const double gone = share();
           if (gone < starting_ || !workers_[i].has_starts()) {
-            workers_[i].climb();
+            workers_[i].climb(stop);
           } else {
-            workers_[i].anneal((gone - starting_) / (1 - starting_));
+            workers_[i].anneal((gone - starting_) / (1 - starting_), stop);
           }
         }
       }
