@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
 #include <vector>
 
+#include "base/checkpoint.h"
 #include "base/rounding.h"
 #include "linalg/conv_taps.h"
 #include "linalg/definite.h"
@@ -62,22 +62,26 @@ std::vector<double> ConvMap::norms(Lines lines, Toward toward, double p) const {
   line_magnitudes(toward, shape_.w_size(), weights_, radius_, size.data());
   std::vector<double> out(static_cast<std::size_t>(channels * positions)), line;
   const TapLists lists(shape_, by_row);
-  std::map<std::vector<Index>, std::vector<double>> known;  // norms per channel of a set of taps
-  for (Index at = 0; at < positions; ++at) {
+  const TapLists::Classes classes = lists.classes();
+  const auto kinds = static_cast<Index>(classes.example.size());
+  std::vector<double> of_class(static_cast<std::size_t>(channels * kinds));
+  for (Index kind = 0; kind < kinds; ++kind) {
     std::vector<Index> seen;
-    lists.for_each(at, [&](Index, Index tap) { seen.push_back(tap); });
-    std::vector<double>& per_channel = known[seen];
-    if (per_channel.empty()) {
-      for (Index c = 0; c < channels; ++c) {
-        line.clear();
-        for (Index o = 0; o < others; ++o) {
-          const Index from = ((by_row ? c : o) * shape_.in_channels + (by_row ? o : c)) * taps;
-          for (const Index tap : seen) line.push_back(size[from + tap]);
-        }
-        per_channel.push_back(line_norm(toward, line, p));
+    lists.for_each(classes.example[kind], [&](Index, Index tap) { seen.push_back(tap); });
+    for (Index c = 0; c < channels; ++c) {
+      charge(static_cast<double>(others * std::ssize(seen)));
+      line.clear();
+      for (Index o = 0; o < others; ++o) {
+        const Index from = ((by_row ? c : o) * shape_.in_channels + (by_row ? o : c)) * taps;
+        for (const Index tap : seen) line.push_back(size[from + tap]);
       }
+      of_class[c * kinds + kind] = line_norm(toward, line, p);
     }
-    for (Index c = 0; c < channels; ++c) out[c * positions + at] = per_channel[c];
+  }
+  for (Index c = 0; c < channels; ++c) {
+    charge(static_cast<double>(positions));
+    for (Index at = 0; at < positions; ++at)
+      out[c * positions + at] = of_class[c * kinds + classes.of_position[at]];
   }
   return out;
 }

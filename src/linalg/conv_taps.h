@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <vector>
 
 #include "linalg/convolution.h"
@@ -39,6 +40,39 @@ class TapLists {
       product *= static_cast<Index>(longest);
     }
     return product;
+  }
+  // Positions with the same taps have the same class, numbered from 0; an example of each.
+  // There are few classes, however many positions: the taps of an axis change near its ends only.
+  struct Classes {
+    std::vector<Index> of_position, example;
+  };
+  [[nodiscard]] Classes classes() const {
+    std::array<std::vector<Index>, 3> of_axis, examples;
+    for (std::size_t a = 0; a < 3; ++a) {
+      std::map<std::vector<Index>, Index> known;
+      for (std::size_t at = 0; at < lists_[a].size(); ++at) {
+        std::vector<Index> taps;
+        for (const Pair& pair : lists_[a][at]) taps.push_back(pair.tap);
+        const auto [found, is_new] = known.emplace(std::move(taps), std::ssize(examples[a]));
+        if (is_new) examples[a].push_back(static_cast<Index>(at));
+        of_axis[a].push_back(found->second);
+      }
+    }
+    Classes all;
+    all.of_position.reserve(static_cast<std::size_t>(positions()));
+    const Index n1 = std::ssize(examples[1]), n2 = std::ssize(examples[2]);
+    for (const Index c0 : of_axis[0]) {
+      for (const Index c1 : of_axis[1]) {
+        for (const Index c2 : of_axis[2]) all.of_position.push_back((c0 * n1 + c1) * n2 + c2);
+      }
+    }
+    for (const Index e0 : examples[0]) {
+      for (const Index e1 : examples[1]) {
+        for (const Index e2 : examples[2])
+          all.example.push_back((e0 * size_[1] + e1) * size_[2] + e2);
+      }
+    }
+    return all;
   }
   // body(other position, tap), both flattened.
   template <class Body>
