@@ -42,9 +42,9 @@ struct Inspection {
   bool shown = false;  // heading and table have been written as they came
 };
 
-// Where the user says nothing, gains are refined for so long; those that cost little are there
-// before.
-constexpr double kSecondsOfRefining = 2;
+// Where the user says nothing, better gains are looked for so long; those that cost little are
+// there before.
+constexpr double kSecondsOfRefining = 0.5;
 
 double end_of_refining(const Common& common) {
   const RunClock& clock = *common.clock;
@@ -62,21 +62,23 @@ void show(const std::string& text) {
 }
 
 // On a terminal a line for each node as soon as it is known.
-void find_gains(Inspection& seen, const Common& common, double deadline) {
+void find_gains(Inspection& seen, const Common& common) {
   seen.gains.emplace(*seen.graph,
                      std::vector{parse_norms("1"), parse_norms("2"), parse_norms("inf")});
   seen.shown = !common.json && common.output.empty() && isatty(STDOUT_FILENO) == 1;
   const GainTable table(*seen.graph, *seen.gains);
   if (seen.shown) show(heading(seen) + "\n" + table.heading());
-  const bool complete = seen.gains->find(*common.clock, deadline, [&](std::size_t node) {
-    if (seen.shown) show(table.line(node));
-  });
+  seen.gains->glance(*common.clock, common.clock->limit());
+  const bool complete =
+      seen.gains->find(*common.clock, end_of_refining(common), [&](std::size_t node) {
+        if (seen.shown) show(table.line(node));
+      });
   if (!complete) seen.outcome = common.cut_short();
 }
 
-void find_blocks(Inspection& seen, const Common& common, double deadline) {
+void find_blocks(Inspection& seen, const Common& common) {
   try {
-    const RunScope scope(*common.clock, deadline);
+    const RunScope scope(*common.clock, common.clock->limit());
     seen.attention = find_attention(*seen.graph);
   } catch (const Stopped&) {
     seen.outcome = common.cut_short();
@@ -100,9 +102,8 @@ Inspection look(const InspectFlags& flags, const Common& common) {
     result.survey = result.model.survey(options);
   }
   if (!result.graph) return result;
-  const double deadline = end_of_refining(common);
-  find_blocks(result, common, deadline);
-  find_gains(result, common, deadline);
+  find_blocks(result, common);
+  find_gains(result, common);
   return result;
 }
 

@@ -73,26 +73,30 @@ void RememberedGains::visit(const Node& node) {
   at_.reset();
   in_.clear();
   place_ = nullptr;
+  // An integer that depends on the input moves in steps.
+  const bool steps = std::ranges::any_of(node.inputs, [&](ValueId id) {
+    const Value& value = graph_.value(id);
+    return !is_floating(value.type.type) && !value.constant;
+  });
   std::vector<std::shared_ptr<const Constant>> constants;
   std::string text;
-  bool steps = false;
   for (const ValueId id : node.inputs) {
-    const Value& value = boxes_->graph().value(id);
-    // An integer that depends on the input moves in steps.
-    steps = steps || (!is_floating(value.type.type) && !value.constant);
     if (steps) break;
-    in_.push_back(boxes_->at(id));
+    const Value& value = graph_.value(id);
+    in_.push_back(boxes_(id));
     charge(kWorkPerInput + static_cast<double>(value.constant ? 0 : in_.back().lower.size()));
     if (value.constant) {
       constants.push_back(value.constant);
-    } else {
+    } else if (memory_) {
       add_digest(in_.back().lower, text);
       add_digest(in_.back().upper, text);
     }
   }
-  if (!steps)
-    place_ = memory_->place(node.op, std::move(constants),
-                            sha256(std::as_bytes(std::span<const char>(text))));
+  if (!steps) {
+    place_ = memory_ ? memory_->place(node.op, std::move(constants),
+                                      sha256(std::as_bytes(std::span<const char>(text))))
+                     : std::make_shared<GainMemory::Place>();
+  }
   at_ = node.outputs[0];
 }
 

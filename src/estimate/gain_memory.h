@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -56,13 +57,17 @@ class GainMemory {
   std::map<Key, std::shared_ptr<Place>> places_;
 };
 
+// Holds a value for every input of the domain.
+using BoxSource = std::function<Box(ValueId)>;
+
 // The gains of a graph's nodes, from memory or from the operators. What they rest on is gathered
 // once for all inputs and norms of a node, as long as the questions about it follow one another.
-// Borrows the graph of the boxes. One thread.
+// Borrows the graph. One thread.
 class RememberedGains {
  public:
-  RememberedGains(std::shared_ptr<ValueBoxes> boxes, std::shared_ptr<GainMemory> memory)
-      : boxes_(std::move(boxes)), memory_(std::move(memory)) {}
+  // `memory`: null where nothing is asked twice.
+  RememberedGains(const Graph& graph, BoxSource boxes, std::shared_ptr<GainMemory> memory)
+      : graph_(graph), boxes_(std::move(boxes)), memory_(std::move(memory)) {}
 
   // Of output 0 with respect to input k. Infinity where there is none. `quick`: see GainQuery.
   [[nodiscard]] ProvedGain gain(const Node& node, Index k, const NormPair& norms, bool quick);
@@ -70,7 +75,8 @@ class RememberedGains {
  private:
   void visit(const Node& node);
 
-  std::shared_ptr<ValueBoxes> boxes_;
+  const Graph& graph_;
+  BoxSource boxes_;
   std::shared_ptr<GainMemory> memory_;
   std::optional<ValueId> at_;  // the node that was asked about last, by what it makes
   std::vector<Box> in_;
