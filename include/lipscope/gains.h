@@ -36,9 +36,9 @@ class NodeGains {
   // Proved constants of all nodes that hold wherever their inputs are, in about the time of reading
   // the weights. As far as the time goes.
   void glance(const RunClock& clock, double deadline);
-  // Better ones, until the clock shows `deadline` or the run is to stop; whether every gain was found. To be
-  // called again for more. `settled` is told of the nodes in their order, each as soon as nothing
-  // more will be found about it by this call, and all of them before it returns.
+  // Better ones, until the clock shows `deadline` or the run is to stop; whether every gain was
+  // found. To be called again for more. `settled` is told of the nodes in their order, each as soon
+  // as nothing more will be found about it by this call, and all of them before it returns.
   bool find(const RunClock& clock, double deadline,
             const std::function<void(std::size_t node)>& settled = {});
 
