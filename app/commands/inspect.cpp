@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // inspect: what is in a model and what can be done with it.
 #include <fmt/format.h>
+#include <unistd.h>
 
-#include <map>
+#include <algorithm>
+#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "attention/find.h"
+#include "base/checkpoint.h"
 #include "base/interval.h"
 #include "base/printable.h"
 #include "bound_json.h"
 #include "command.h"
 #include "files.h"
+#include "gain_table.h"
+#include "interrupt.h"
 #include "lipscope/error.h"
-#include "lipscope/gains.h"
 #include "model_flags.h"
 #include "terminal.h"
 
@@ -29,29 +33,77 @@ struct InspectFlags {
 // Either the graph, or for a model that cannot be used the survey of its nodes and the reason.
 struct Inspection {
   OnnxModel model;
-  std::optional<Graph> graph;
+  std::unique_ptr<const Graph> graph;
   std::vector<NodeSurvey> survey;
   std::string reason;
-  std::map<std::string, std::vector<double>> gains;  // by norm pair, one per node of the graph
+  std::optional<NodeGains> gains;
   std::vector<AttentionBlock> attention;
+  Outcome outcome = Outcome::kFinished;
+  bool shown = false;  // heading and table have been written as they came
 };
 
-const char* const kNorms[] = {"1:1", "2:2", "inf:inf"};
+// Where the user says nothing, better gains are looked for so long; those that cost little are
+// there before.
+constexpr double kSecondsOfRefining = 0.5;
 
-Inspection look(const InspectFlags& flags) {
-  Inspection result{.model = read_model(flags.model.path), .graph = {}, .survey = {}, .reason = {}};
+double end_of_refining(const Common& common) {
+  const RunClock& clock = *common.clock;
+  if (common.time || common.effort) return clock.limit();
+  return std::min(clock.limit(), clock.now() + kSecondsOfRefining);
+}
+
+std::string heading(const Inspection& seen);
+
+void show(const std::string& text) {
+  const std::string plain = plain_text(text);
+  if (std::fwrite(plain.data(), 1, plain.size(), stdout) != plain.size() ||
+      std::fflush(stdout) != 0)
+    throw Error(ErrorCode::kBadFile, "the result cannot be written to standard output");
+}
+
+// On a terminal a line for each node as soon as it is known.
+void find_gains(Inspection& seen, const Common& common) {
+  seen.gains.emplace(*seen.graph,
+                     std::vector{parse_norms("1"), parse_norms("2"), parse_norms("inf")});
+  seen.shown = !common.json && common.output.empty() && isatty(STDOUT_FILENO) == 1;
+  const GainTable table(*seen.graph, *seen.gains);
+  if (seen.shown) show(heading(seen) + "\n" + table.heading());
+  seen.gains->glance(*common.clock, common.clock->limit());
+  const bool complete =
+      seen.gains->find(*common.clock, end_of_refining(common), [&](std::size_t node) {
+        if (seen.shown) show(table.line(node));
+      });
+  if (!complete) seen.outcome = common.cut_short();
+}
+
+void find_blocks(Inspection& seen, const Common& common) {
+  try {
+    const RunScope scope(*common.clock, common.clock->limit());
+    seen.attention = find_attention(*seen.graph);
+  } catch (const Stopped&) {
+    seen.outcome = common.cut_short();
+  }
+}
+
+Inspection look(const InspectFlags& flags, const Common& common) {
+  Inspection result{.model = read_model(flags.model.path),
+                    .graph = {},
+                    .survey = {},
+                    .reason = {},
+                    .gains = {},
+                    .attention = {}};
   GraphOptions options = flags.model.options();
   options.guess_dims = true;
   try {
-    result.graph = result.model.graph(options);
-    for (const char* norms : kNorms)
-      result.gains[norms] = node_gains(*result.graph, parse_norms(norms));
-    result.attention = find_attention(*result.graph);
+    result.graph = std::make_unique<const Graph>(result.model.graph(options));
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUnsupported) throw;
     result.reason = error.what();
     result.survey = result.model.survey(options);
   }
+  if (!result.graph) return result;
+  find_blocks(result, common);
+  find_gains(result, common);
   return result;
 }
 
@@ -120,6 +172,12 @@ std::string blocks_text(const Inspection& seen) {
   return "\n" + format_table(rows);
 }
 
+Json gain_json(const NodeGain& gain) {
+  if (gain.state == NodeGain::State::kOpen) return nullptr;
+  const bool loose = gain.state == NodeGain::State::kLoose;
+  return to_json(Bound{gain.value, Guarantee::kProved, loose ? "loose gain" : "gain"});
+}
+
 Json inspect_document(const Inspection& seen) {
   Json document{{"schema", "lipscope.inspect/1"},
                 {"model",
@@ -130,7 +188,7 @@ Json inspect_document(const Inspection& seen) {
                 {"inputs", declared_inputs(seen.model)}};
   document["outputs"] = Json::array();
   document["parameters"] = nullptr;
-  document["supported"] = seen.graph.has_value();
+  document["supported"] = seen.graph != nullptr;
   Json nodes = Json::array();
   if (seen.graph) {
     document["outputs"] = describe_values(*seen.graph, seen.graph->outputs());
@@ -138,9 +196,8 @@ Json inspect_document(const Inspection& seen) {
     for (std::size_t n = 0; n < seen.graph->nodes().size(); ++n) {
       const Node& node = seen.graph->nodes()[n];
       Json gain = Json::object();
-      for (const auto& [norms, values] : seen.gains) {
-        gain[norms] = to_json(Bound{values[n], Guarantee::kProved, "gain"});
-      }
+      for (std::size_t j = 0; j < seen.gains->norms().size(); ++j)
+        gain[seen.gains->norms()[j].name()] = gain_json(seen.gains->at(n, j));
       nodes.push_back({{"name", node.name},
                        {"op", node.op->name()},
                        {"shape", seen.graph->value(node.outputs[0]).type.shape},
@@ -163,6 +220,7 @@ Json inspect_document(const Inspection& seen) {
     }
   }
   document["nodes"] = std::move(nodes);
+  document["outcome"] = to_string(seen.outcome);
   document["attention"] = blocks_json(seen);
   return document;
 }
@@ -189,33 +247,32 @@ std::string heading(const Inspection& seen) {
 }
 
 std::string inspect_text(const Inspection& seen) {
-  std::string text = heading(seen) + "\n";
-  std::vector<std::vector<std::string>> rows;
   if (seen.graph) {
-    rows.push_back({"node", "operator", "output", "gain l1", "l2", "linf"});
-    for (std::size_t n = 0; n < seen.graph->nodes().size(); ++n) {
-      const Node& node = seen.graph->nodes()[n];
-      rows.push_back({node.name, std::string(node.op->name()),
-                      format_dims(seen.graph->value(node.outputs[0]).type.shape)});
-      for (const char* norms : kNorms) rows.back().push_back(format_up(seen.gains.at(norms)[n], 5));
+    const GainTable table(*seen.graph, *seen.gains);
+    std::string text;
+    if (!seen.shown) {
+      text = heading(seen) + "\n" + table.heading();
+      for (std::size_t n = 0; n < seen.graph->nodes().size(); ++n) text += table.line(n);
     }
-    return text + format_table(rows) + blocks_text(seen);
+    return text + table.legend() + blocks_text(seen);
   }
-  rows.push_back({"node", "operator", "output", "supported"});
+  std::vector<std::vector<std::string>> rows{{"node", "operator", "output", "supported"}};
   for (const NodeSurvey& row : seen.survey) {
     rows.push_back({row.name, row.op, row.shapes.empty() ? "?" : format_dims(row.shapes[0]),
                     row.supported ? "yes" : "no: " + row.reason});
   }
-  return text + format_table(rows) + "\nnot supported as a whole: " + one_line(seen.reason) + "\n";
+  return heading(seen) + "\n" + format_table(rows) +
+         "\nnot supported as a whole: " + one_line(seen.reason) + "\n";
 }
 
-Action declare_inspect(CLI::App& app, const Common&) {
+Action declare_inspect(CLI::App& app, const Common& common) {
   auto flags = std::make_shared<InspectFlags>();
   flags->model.declare(app);
-  return [flags]() -> Result {
-    auto seen = std::make_shared<Inspection>(look(*flags));
+  return [flags, &common]() -> Result {
+    auto seen = std::make_shared<Inspection>(look(*flags, common));
     return {.document = [seen] { return inspect_document(*seen); },
-            .text = [seen] { return inspect_text(*seen); }};
+            .text = [seen] { return inspect_text(*seen); },
+            .exit_code = seen->outcome == Outcome::kInterrupted ? kExitInterrupted : 0};
   };
 }
 

@@ -224,7 +224,7 @@ class ResultForms {
   [[nodiscard]] Form inspect_form() const {
     const Form node = object_of({{"name", text_form}, {"op", text_form}},
                                 {{"shape", or_null(list_of(whole_form))},
-                                 {"gain", table_of_form(bound_)},
+                                 {"gain", table_of_form(nullable_bound_)},
                                  {"supported", flag_form},
                                  {"reason", text_form}});
     const Form attention = object_of({{"node", text_form}}, {{"kind", text_form},
@@ -246,6 +246,7 @@ class ResultForms {
                       {"outputs", tensors_},
                       {"parameters", or_null(count_form)},
                       {"supported", flag_form},
+                      {"outcome", outcome_},
                       {"reason", text_form},
                       {"attention", list_of(attention)}});
   }

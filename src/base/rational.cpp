@@ -5,11 +5,16 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/checkpoint.h"
 
 namespace lipscope {
 
 Rational::Rational(BigInteger numerator, BigInteger denominator, std::int64_t exponent)
     : numerator_(std::move(numerator)), denominator_(std::move(denominator)), exponent_(exponent) {
+  // A common divisor takes about the product of the lengths.
+  constexpr double kWork = 200, kWorkPerWords = 4;
+  const auto words = [](const BigInteger& x) { return 1 + static_cast<double>(x.bits()) / 32; };
+  charge(kWork + kWorkPerWords * words(numerator_) * words(denominator_));
   if (numerator_.is_zero()) {
     denominator_ = 1;
     exponent_ = 0;

@@ -13,13 +13,6 @@
 namespace lipscope {
 namespace {
 
-Box whole_line(const Shape& shape) {
-  Box box{Tensor::zeros(ElementType::kFloat64, shape), Tensor::zeros(ElementType::kFloat64, shape)};
-  std::ranges::fill(box.lower.doubles(), -kInf);
-  std::ranges::fill(box.upper.doubles(), kInf);
-  return box;
-}
-
 // A NaN end is an end nobody knows.
 void repair(Box& box) {
   for (double& entry : box.lower.doubles()) entry = std::isnan(entry) ? -kInf : entry;
@@ -43,6 +36,13 @@ void widen(Box& box) {
 }
 
 }  // namespace
+
+Box whole_line(const Shape& shape) {
+  Box box{Tensor::zeros(ElementType::kFloat64, shape), Tensor::zeros(ElementType::kFloat64, shape)};
+  std::ranges::fill(box.lower.doubles(), -kInf);
+  std::ranges::fill(box.upper.doubles(), kInf);
+  return box;
+}
 
 std::vector<Box> input_boxes(const Graph& graph, const Domain& domain) {
   std::vector<Box> boxes;
@@ -77,8 +77,6 @@ ValueBoxes::ValueBoxes(const Graph& graph, std::span<const Box> inputs, BoxMargi
   for (std::size_t v = 0; v < boxes_.size(); ++v) {
     const Value& value = graph.values()[v];
     if (value.constant) boxes_[v] = value.constant->box();
-    // Nobody follows integers that are not constants: they may be any.
-    if (!value.constant && !is_floating(value.type.type)) boxes_[v] = integer_box(value.type);
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) boxes_[graph.inputs()[i].index] = inputs[i];
   for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
@@ -88,7 +86,12 @@ ValueBoxes::ValueBoxes(const Graph& graph, std::span<const Box> inputs, BoxMargi
 
 const Box& ValueBoxes::at(ValueId id) {
   while (done_ < maker_[id.index]) propagate(graph_.nodes()[done_++]);
-  return boxes_[id.index];
+  const Value& value = graph_.value(id);
+  Box& box = boxes_[id.index];
+  // Nobody follows integers that are not constants: they may be any.
+  if (!value.constant && !is_floating(value.type.type) && box.lower.size() == 0)
+    box = integer_box(value.type);
+  return box;
 }
 
 void ValueBoxes::shrink(ValueId id, std::span<const Interval> entries) {
@@ -100,11 +103,12 @@ void ValueBoxes::shrink(ValueId id, std::span<const Interval> entries) {
 }
 
 void ValueBoxes::propagate(const Node& node) {
+  const bool known = std::ranges::all_of(node.inputs, [&](ValueId id) {
+    return is_floating(graph_.value(id).type.type) || graph_.value(id).constant;
+  });
   std::vector<Box> in;
-  bool known = true;
   for (const ValueId id : node.inputs) {
-    in.push_back(boxes_[id.index]);
-    known = known && (is_floating(graph_.value(id).type.type) || graph_.value(id).constant);
+    if (known) in.push_back(boxes_[id.index]);
   }
   double entries = 0;
   for (const ValueId id : node.outputs)

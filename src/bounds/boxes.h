@@ -10,6 +10,9 @@
 
 namespace lipscope {
 
+// Any numbers.
+[[nodiscard]] Box whole_line(const Shape& shape);
+
 // Boxes of the floating graph inputs for a domain: the smallest that hold it.
 [[nodiscard]] std::vector<Box> input_boxes(const Graph& graph, const Domain& domain);
 

@@ -156,8 +156,10 @@ GainSource operator_gains(const Graph& graph, const Domain& domain,
   auto boxes =
       std::make_shared<ValueBoxes>(graph, input_boxes(graph, domain), BoxMargin::kPortable);
   if (!memory) memory = make_gain_memory();
-  return [boxes, memory, quick](const Node& node, Index k, const NormPair& norms) {
-    return memory->gain(*boxes, node, k, norms, quick);
+  const auto gains = std::make_shared<RememberedGains>(
+      graph, [boxes](ValueId id) { return boxes->at(id); }, std::move(memory));
+  return [gains, quick](const Node& node, Index k, const NormPair& norms) {
+    return gains->gain(node, k, norms, quick);
   };
 }
 

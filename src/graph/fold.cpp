@@ -7,6 +7,7 @@
 #include <cmath>
 #include <optional>
 
+#include "base/checkpoint.h"
 #include "base/interval.h"
 #include "graph/run_node.h"
 #include "graph/settle.h"
@@ -17,6 +18,7 @@ namespace {
 
 using Constants = std::span<const std::shared_ptr<const Constant>>;
 constexpr Index kMostLoose = 1 << 10;
+constexpr double kWorkPerFold = 1000, kWorkPerFoldedEntry = 20;  // operations
 
 Box whole_box(const Tensor& like) {
   Box box{like, like};
@@ -57,6 +59,11 @@ class Folding {
   Folding(const std::shared_ptr<const Op>& op, Constants inputs,
           std::span<const ValueType> out_types)
       : op_(op), inputs_(inputs), types_(out_types) {
+    double entries = 0;
+    for (const auto& input : inputs) entries += static_cast<double>(input->size());
+    for (const ValueType& type : out_types)
+      entries += static_cast<double>(element_count(type.shape));
+    checkpoint(kWorkPerFold + kWorkPerFoldedEntry * entries);
     std::vector<const Tensor*> near;
     for (const auto& input : inputs) near.push_back(&input->approximate());
     found_ = run_node(*op, near, out_types);

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "base/checkpoint.h"
 #include "lipscope/error.h"
 #include "ops/kind.h"
 
@@ -16,6 +17,8 @@ namespace {
 
 using onnx::FunctionProto;
 using onnx::NodeProto;
+
+constexpr double kWorkPerCall = 2000;  // operations
 
 std::string plain_domain(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
 
@@ -93,7 +96,9 @@ class Opened {
     if (std::find(stack_.begin(), stack_.end(), &function) != stack_.end()) fail("it calls itself");
     if (call.input_size() > function.input_size() || call.output_size() > function.output_size())
       fail("more inputs or outputs than it has");
-    if (nodes_.size() > kMostNodes) fail("too many nodes");
+    checkpoint(kWorkPerCall);
+    // Functions that hold nothing but calls make no nodes.
+    if (nodes_.size() > kMostNodes || calls_ > kMostNodes) fail("too many nodes");
     const std::string prefix = fmt::format("{}#{}/", label, ++calls_);
     Names names;
     for (int i = 0; i < function.input_size(); ++i)
@@ -160,7 +165,7 @@ class Opened {
   std::set<Key> repeated_;
   std::vector<const FunctionProto*> stack_;
   std::vector<PlainNode> nodes_;
-  int calls_ = 0;
+  std::size_t calls_ = 0;
 };
 
 }  // namespace

@@ -5,8 +5,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
+#include "base/checkpoint.h"
 #include "base/memory_budget.h"
 #include "lipscope/error.h"
 #include "ops/kind.h"
@@ -22,6 +24,8 @@ struct BindFirst {
 
 constexpr const char* kUndecided =
     "depends on the rounding of constants that are computed in the graph; store its result";
+
+constexpr double kWorkPerImport = 1000;  // operations per node and name
 
 class Import {
  public:
@@ -121,6 +125,7 @@ class Import {
   }
 
   void add_checked(const FileNode& node) {
+    checkpoint(kWorkPerImport * static_cast<double>(1 + node.inputs.size() + node.outputs.size()));
     const OpKind* kind = find_op_kind(node.op);
     if (!node.refused.empty()) throw Error(ErrorCode::kUnsupported, node.refused);
     if (kind == nullptr) {
@@ -178,21 +183,22 @@ class Import {
 
   // The graph inputs a value depends on that are not bound yet.
   std::set<std::string> unbound_sources(const std::string& value) const {
-    std::set<std::string> sources, seen;
+    std::set<std::string> sources, seen, inputs;
+    for (const ModelInput& input : parts_.inputs) inputs.insert(input.name);
+    std::multimap<std::string_view, const FileNode*> makers;
+    for (const FileNode& node : parts_.nodes) {
+      checkpoint(kWorkPerImport);
+      for (const std::string& output : node.outputs) makers.emplace(output, &node);
+    }
     std::vector<std::string> todo{value};
     while (!todo.empty()) {
       const std::string name = todo.back();
       todo.pop_back();
       if (!seen.insert(name).second) continue;
-      const bool is_input =
-          std::any_of(parts_.inputs.begin(), parts_.inputs.end(),
-                      [&](const ModelInput& input) { return input.name == name; });
-      if (is_input && !bound_.contains(name)) sources.insert(name);
-      for (const FileNode& node : parts_.nodes) {
-        if (std::find(node.outputs.begin(), node.outputs.end(), name) == node.outputs.end())
-          continue;
-        todo.insert(todo.end(), node.inputs.begin(), node.inputs.end());
-      }
+      if (inputs.contains(name) && !bound_.contains(name)) sources.insert(name);
+      const auto [first, last] = makers.equal_range(name);
+      for (auto maker = first; maker != last; ++maker)
+        todo.insert(todo.end(), maker->second->inputs.begin(), maker->second->inputs.end());
     }
     return sources;
   }
@@ -244,6 +250,7 @@ auto with_bound_inputs(const OnnxModel::Parts& parts, const GraphOptions& option
 const Tensor* stored_value(const OnnxModel::Parts& parts, const std::string& name) {
   if (const auto found = parts.initializers.find(name); found != parts.initializers.end())
     return found->second.get();
+  charge(static_cast<double>(parts.nodes.size()));
   for (const FileNode& node : parts.nodes) {
     if (node.op != "Constant" || node.outputs.empty() || node.outputs[0] != name) continue;
     const auto value = node.attributes.find("value");

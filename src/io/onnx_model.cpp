@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "base/checkpoint.h"
 #include "base/memory_budget.h"
 #include "base/sha256.h"
 #include "io/bytes.h"
@@ -22,6 +23,8 @@
 
 namespace lipscope {
 namespace {
+
+constexpr double kWorkPerByte = 10;  // operations of digesting and parsing a file
 
 ModelInput read_input(const onnx::ValueInfoProto& info) {
   ModelInput input{.name = info.name()};
@@ -109,6 +112,7 @@ OnnxModel OnnxModel::parse(std::span<const std::byte> bytes, const std::string& 
                            const std::string& folder) {
   auto parts = std::make_shared<Parts>();
   parts->name = name;
+  checkpoint(kWorkPerByte * static_cast<double>(bytes.size()));
   parts->sha256 = lipscope::sha256(bytes);
   const auto unpacked = gunzip_if_gzip(bytes, name);
   onnx::ModelProto model = parse_model_proto(unpacked ? *unpacked : bytes, name);

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "base/checkpoint.h"
 #include "io/onnx_import.h"
 #include "io/onnx_tensor.h"
 #include "lipscope/error.h"
@@ -99,6 +100,7 @@ std::vector<FileNode> read_nodes(const std::vector<PlainNode>& plain, const std:
   std::map<std::string, std::size_t> producer;
   for (const PlainNode& node : plain) {
     const onnx::NodeProto& proto = node.proto;
+    checkpoint(1000.0 * (1 + proto.input_size() + proto.output_size()));
     for (const std::string& output : proto.output()) {
       if (!output.empty() && !producer.emplace(output, nodes.size()).second) {
         throw Error(ErrorCode::kBadFile,

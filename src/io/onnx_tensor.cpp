@@ -5,6 +5,7 @@
 
 #include <bit>
 
+#include "base/checkpoint.h"
 #include "io/entries.h"
 #include "io/onnx_external.h"
 #include "lipscope/error.h"
@@ -117,6 +118,7 @@ Tensor to_tensor(const TensorProto& proto, const std::string& folder) {
     throw Error(ErrorCode::kBadFile, fmt::format("tensor '{}' of shape {} is larger than any file",
                                                  proto.name(), to_string(shape)));
   }
+  checkpoint(static_cast<double>(bytes_wanted));
   if (proto.data_location() == TensorProto::EXTERNAL) {
     if (!proto.raw_data().empty() || typed_fields(proto) > 0) throw_twice(proto);
     const std::string bytes = read_external(proto, folder, bytes_wanted);

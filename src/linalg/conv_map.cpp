@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
 #include <vector>
 
+#include "base/checkpoint.h"
 #include "base/rounding.h"
 #include "linalg/conv_taps.h"
 #include "linalg/definite.h"
@@ -27,6 +27,10 @@ class ConvMap final : public NormMap {
   }
 
   std::vector<double> norms(Lines lines, Toward toward, double p) const override;
+  double largest_norm(Lines lines, Toward toward, double p) const override {
+    const TapLists lists(shape_, lines == Lines::kRows);
+    return largest(norms_of(lists, lists.classes(), lines, toward, p));
+  }
   void apply(bool adjoint, const double* x, double* y) const override {
     product(adjoint, weights_, x, y);
   }
@@ -38,6 +42,9 @@ class ConvMap final : public NormMap {
   SpectralUpper spectral(const NormEffort& effort) const override;
 
  private:
+  [[nodiscard]] std::vector<double> norms_of(const TapLists& lists,
+                                             const TapLists::Classes& classes, Lines lines,
+                                             Toward toward, double p) const;
   void product(bool adjoint, const double* w, const double* x, double* y) const {
     adjoint ? conv_adjoint_input(shape_, x, w, y) : conv_forward(shape_, x, w, nullptr, y);
   }
@@ -52,32 +59,41 @@ class ConvMap final : public NormMap {
   std::vector<double> sizes_;  // |w| + radius, up
 };
 
-std::vector<double> ConvMap::norms(Lines lines, Toward toward, double p) const {
+// By channel, then by class of positions.
+std::vector<double> ConvMap::norms_of(const TapLists& lists, const TapLists::Classes& classes,
+                                      Lines lines, Toward toward, double p) const {
   const bool by_row = lines == Lines::kRows;
   const Index channels = by_row ? shape_.out_channels : shape_.in_channels;
   const Index others = by_row ? shape_.in_channels : shape_.out_channels;
-  const Index taps = shape_.kernel_size(),
-              positions = by_row ? shape_.output_size() : shape_.input_size();
+  const Index taps = shape_.kernel_size(), kinds = classes.count();
   std::vector<double> size(sizes_.size());
   line_magnitudes(toward, shape_.w_size(), weights_, radius_, size.data());
-  std::vector<double> out(static_cast<std::size_t>(channels * positions)), line;
-  const TapLists lists(shape_, by_row);
-  std::map<std::vector<Index>, std::vector<double>> known;  // norms per channel of a set of taps
-  for (Index at = 0; at < positions; ++at) {
+  std::vector<double> found(static_cast<std::size_t>(channels * kinds)), line;
+  for (Index kind = 0; kind < kinds; ++kind) {
     std::vector<Index> seen;
-    lists.for_each(at, [&](Index, Index tap) { seen.push_back(tap); });
-    std::vector<double>& per_channel = known[seen];
-    if (per_channel.empty()) {
-      for (Index c = 0; c < channels; ++c) {
-        line.clear();
-        for (Index o = 0; o < others; ++o) {
-          const Index from = ((by_row ? c : o) * shape_.in_channels + (by_row ? o : c)) * taps;
-          for (const Index tap : seen) line.push_back(size[from + tap]);
-        }
-        per_channel.push_back(line_norm(toward, line, p));
+    lists.for_each(lists.example(classes, kind), [&](Index, Index tap) { seen.push_back(tap); });
+    for (Index c = 0; c < channels; ++c) {
+      charge(static_cast<double>(others * std::ssize(seen)));
+      line.clear();
+      for (Index o = 0; o < others; ++o) {
+        const Index from = ((by_row ? c : o) * shape_.in_channels + (by_row ? o : c)) * taps;
+        for (const Index tap : seen) line.push_back(size[from + tap]);
       }
+      found[c * kinds + kind] = line_norm(toward, line, p);
     }
-    for (Index c = 0; c < channels; ++c) out[c * positions + at] = per_channel[c];
+  }
+  return found;
+}
+
+std::vector<double> ConvMap::norms(Lines lines, Toward toward, double p) const {
+  const TapLists lists(shape_, lines == Lines::kRows);
+  const TapLists::Classes classes = lists.classes();
+  const std::vector<double> found = norms_of(lists, classes, lines, toward, p);
+  std::vector<double> out;
+  out.reserve(static_cast<std::size_t>(lines == Lines::kRows ? rows() : cols()));
+  for (auto channel = found.begin(); channel != found.end(); channel += classes.count()) {
+    charge(static_cast<double>(lists.positions()));
+    lists.for_each_class(classes, [&](Index kind) { out.push_back(channel[kind]); });
   }
   return out;
 }

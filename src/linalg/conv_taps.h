@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <vector>
 
 #include "linalg/convolution.h"
@@ -39,6 +40,44 @@ class TapLists {
       product *= static_cast<Index>(longest);
     }
     return product;
+  }
+  // Positions with the same taps, as products of such classes of each axis. There are few, however
+  // many positions: the taps of an axis change near its ends only.
+  struct Classes {
+    std::array<std::vector<Index>, 3> of_axis, examples;
+    [[nodiscard]] Index count() const {
+      return std::ssize(examples[0]) * std::ssize(examples[1]) * std::ssize(examples[2]);
+    }
+  };
+  [[nodiscard]] Classes classes() const {
+    Classes found;
+    for (std::size_t a = 0; a < 3; ++a) {
+      std::map<std::vector<Index>, Index> known;
+      for (std::size_t at = 0; at < lists_[a].size(); ++at) {
+        std::vector<Index> taps;
+        for (const Pair& pair : lists_[a][at]) taps.push_back(pair.tap);
+        const auto [kind, is_new] = known.emplace(std::move(taps), std::ssize(found.examples[a]));
+        if (is_new) found.examples[a].push_back(static_cast<Index>(at));
+        found.of_axis[a].push_back(kind->second);
+      }
+    }
+    return found;
+  }
+  // A position of the class.
+  [[nodiscard]] Index example(const Classes& classes, Index kind) const {
+    const auto& [e0, e1, e2] = classes.examples;
+    const Index n1 = std::ssize(e1), n2 = std::ssize(e2);
+    return (e0[kind / n2 / n1] * size_[1] + e1[kind / n2 % n1]) * size_[2] + e2[kind % n2];
+  }
+  // body(class) of every position in turn.
+  template <class Body>
+  void for_each_class(const Classes& classes, Body&& body) const {
+    const Index n1 = std::ssize(classes.examples[1]), n2 = std::ssize(classes.examples[2]);
+    for (const Index c0 : classes.of_axis[0]) {
+      for (const Index c1 : classes.of_axis[1]) {
+        for (const Index c2 : classes.of_axis[2]) body((c0 * n1 + c1) * n2 + c2);
+      }
+    }
   }
   // body(other position, tap), both flattened.
   template <class Body>

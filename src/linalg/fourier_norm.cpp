@@ -414,8 +414,8 @@ double Symbol::error_up(double spread) const {
     sums[i] = abs_sum_up({weights_ + i * taps_, static_cast<std::size_t>(taps_)});
   }
   const auto map = dense_map(outs_, ins_, sums.data(), nullptr);
-  const double norm = gain_mul_up(sqrt_up(largest(map->norms(Lines::kRows, Toward::kUp, 1))),
-                                  sqrt_up(largest(map->norms(Lines::kColumns, Toward::kUp, 1))));
+  const double norm = gain_mul_up(sqrt_up(map->largest_norm(Lines::kRows, Toward::kUp, 1)),
+                                  sqrt_up(map->largest_norm(Lines::kColumns, Toward::kUp, 1)));
   const double gamma = gamma_up(static_cast<std::size_t>(taps_ + 2));
   const double tiny = static_cast<double>(outs_ * ins_ * taps_) * 0x1p-1070;
   return add_up(mul_up(mul_up(2, add_up(spread, gamma)), norm), tiny);

@@ -24,13 +24,13 @@ Interval clamp01(const Interval& x) {
 // ||A||_{1 -> 1/b} for the largest member b of the interval.
 double norm_from_one_up(const NormMap& map, const Interval& b) {
   const double q = b.hi == 0 ? kInf : std::max(div_down(1, b.hi), 1.0);
-  return largest(map.norms(Lines::kColumns, Toward::kUp, q));
+  return map.largest_norm(Lines::kColumns, Toward::kUp, q);
 }
 // ||A||_{1/a -> inf}, for the smallest member a.
 double norm_to_infinity_up(const NormMap& map, const Interval& a) {
   const double rest = sub_up(1, a.lo);
   const double dual = rest == 0 ? kInf : std::max(div_down(1, rest), 1.0);
-  return largest(map.norms(Lines::kRows, Toward::kUp, dual));
+  return map.largest_norm(Lines::kRows, Toward::kUp, dual);
 }
 
 // x^(1 - theta) y^theta.
@@ -197,14 +197,18 @@ SpectralUpper general_upper(const NormMap& map, double p, double q, SpectralOnce
 
 }  // namespace
 
+double NormMap::largest_norm(Lines lines, Toward toward, double p) const {
+  return largest(norms(lines, toward, p));
+}
+
 SpectralUpper cheap_spectral(const NormMap& map, const NormEffort& effort) {
   NormWays ways(effort);
   ways.consider("Frobenius norm [norms-3]", [&](const NormEffort&) {
     return pnorm_up(map.norms(Lines::kRows, Toward::kUp, 2), 2);
   });
   ways.consider("row and column sums [norms-8]", [&](const NormEffort&) {
-    return gain_mul_up(sqrt_up(largest(map.norms(Lines::kColumns, Toward::kUp, 1))),
-                       sqrt_up(largest(map.norms(Lines::kRows, Toward::kUp, 1))));
+    return gain_mul_up(sqrt_up(map.largest_norm(Lines::kColumns, Toward::kUp, 1)),
+                       sqrt_up(map.largest_norm(Lines::kRows, Toward::kUp, 1)));
   });
   ways.consider("Schur test [norms-4]",
                 [&](const NormEffort&) { return both_schur_up(map, 2, 2, 4); });
@@ -216,13 +220,13 @@ NormBracket bracket_of(const NormMap& map, const NormPair& norms, const NormEffo
   // All norms agree on R.
   const double p = map.cols() == 1 ? 1 : norms.in.p(), q = map.rows() == 1 ? kInf : norms.out.p();
   if (p == 1) {
-    return {largest(map.norms(Lines::kColumns, Toward::kDown, q)),
-            largest(map.norms(Lines::kColumns, Toward::kUp, q)), "column norms [norms-1]"};
+    return {effort.want_lower ? map.largest_norm(Lines::kColumns, Toward::kDown, q) : 0,
+            map.largest_norm(Lines::kColumns, Toward::kUp, q), "column norms [norms-1]"};
   }
   if (q == kInf) {
     const Interval dual = dual_exponent(p);
-    return {largest(map.norms(Lines::kRows, Toward::kDown, dual.hi)),
-            largest(map.norms(Lines::kRows, Toward::kUp, dual.lo)), "row norms [norms-1]"};
+    return {effort.want_lower ? map.largest_norm(Lines::kRows, Toward::kDown, dual.hi) : 0,
+            map.largest_norm(Lines::kRows, Toward::kUp, dual.lo), "row norms [norms-1]"};
   }
   if (p != 2 || q != 2) {
     SpectralOnce spectral(map);

@@ -36,6 +36,8 @@ class NormMap {
   [[nodiscard]] Index cols() const { return cols_; }
   // p-norm of every row (column): up of |C| + R, down of max(|C| - R, 0).
   [[nodiscard]] virtual std::vector<double> norms(Lines lines, Toward toward, double p) const = 0;
+  // The largest of them; NaN wins, 0 if there are none.
+  [[nodiscard]] virtual double largest_norm(Lines lines, Toward toward, double p) const;
   // y = C x or C' x, rounded somehow: a direction, no bound.
   virtual void apply(bool adjoint, const double* x, double* y) const = 0;
   // y >= (|C| + R) x or its adjoint, for x >= 0.

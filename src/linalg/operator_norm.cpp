@@ -35,8 +35,8 @@ ConvShape group_shape(const ConvShape& shape) {
 
 // Upper bound of ||A||_{p->q}, p <= q, from row and column sums: for sorting only the cheap way.
 double rough_upper(const NormMap& map) {
-  return gain_mul_up(sqrt_up(largest(map.norms(Lines::kColumns, Toward::kUp, 1))),
-                     sqrt_up(largest(map.norms(Lines::kRows, Toward::kUp, 1))));
+  return gain_mul_up(sqrt_up(map.largest_norm(Lines::kColumns, Toward::kUp, 1)),
+                     sqrt_up(map.largest_norm(Lines::kRows, Toward::kUp, 1)));
 }
 
 }  // namespace

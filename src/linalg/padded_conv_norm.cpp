@@ -48,8 +48,8 @@ std::vector<double> rough_uppers(const std::vector<std::unique_ptr<PaddedMap>>& 
   std::vector<double> out(groups.size(), kInf);
   if (groups.size() == 1 || norms.in.p() != 2 || norms.out.p() != 2) return out;
   for (std::size_t g = 0; g < out.size(); ++g) {
-    out[g] = gain_mul_up(sqrt_up(largest(groups[g]->norms(Lines::kColumns, Toward::kUp, 1))),
-                         sqrt_up(largest(groups[g]->norms(Lines::kRows, Toward::kUp, 1))));
+    out[g] = gain_mul_up(sqrt_up(groups[g]->largest_norm(Lines::kColumns, Toward::kUp, 1)),
+                         sqrt_up(groups[g]->largest_norm(Lines::kRows, Toward::kUp, 1)));
   }
   return out;
 }

@@ -57,27 +57,20 @@ class QuantizeLinear final : public Op, public ExactMap {
   }
 
   std::optional<std::vector<Box>> range(std::span<const Box> in) const override {
-    const BoxEntries x(in[0]), scale(in[1]);
-    const std::optional<BoxEntries> zero = zero_points(in);
-    const Interval hull = integer_hull(grid_.out);
     BoxBuilder out(in[0].lower.shape());
-    grid_.for_each_run([&](Index c, Index begin) {
-      const Interval by = scale[c], shift = zero ? (*zero)[c] : point(0);
-      for (Index i = begin; i < begin + grid_.split.inner; ++i) {
-        if (contains(by, 0)) {
-          out.set(i, hull);
-          continue;
-        }
-        const Interval level = x[i] / by;
-        const Interval moved = Interval{std::nearbyint(level.lo), std::nearbyint(level.hi)} + shift;
-        out.set(i,
-                {std::clamp(moved.lo, hull.lo, hull.hi), std::clamp(moved.hi, hull.lo, hull.hi)});
-      }
+    for_each_level(in, [&](Index i, const Interval& level) {
+      out.set(i, level);
+      return true;
     });
     return std::vector<Box>{std::move(out).finish()};
   }
   std::optional<Gain> gain(const GainQuery& query) const override {
-    return step_gain(range(query.in)->front());
+    bool moves = false;
+    for_each_level(query.in, [&](Index, const Interval& level) {
+      moves = !(level.lo == level.hi);
+      return !moves;
+    });
+    return Gain{moves ? kInf : 0, "pointwise-3"};
   }
   bool push_exact(std::span<const ExactTensor* const> in,
                   std::span<ExactTensor> out) const override {
@@ -99,6 +92,28 @@ class QuantizeLinear final : public Op, public ExactMap {
   }
 
  private:
+  // body(entry, its range), until one returns false.
+  template <class Body>
+  void for_each_level(std::span<const Box> in, Body&& body) const {
+    const BoxEntries x(in[0]), scale(in[1]);
+    const std::optional<BoxEntries> zero = zero_points(in);
+    const Interval hull = integer_hull(grid_.out);
+    bool more = true;
+    grid_.for_each_run([&](Index c, Index begin) {
+      const Interval by = scale[c], shift = zero ? (*zero)[c] : point(0);
+      for (Index i = begin; more && i < begin + grid_.split.inner; ++i) {
+        if (contains(by, 0)) {
+          more = body(i, hull);
+          continue;
+        }
+        const Interval level = x[i] / by;
+        const Interval moved = Interval{std::nearbyint(level.lo), std::nearbyint(level.hi)} + shift;
+        more = body(
+            i, {std::clamp(moved.lo, hull.lo, hull.hi), std::clamp(moved.hi, hull.lo, hull.hi)});
+      }
+    });
+  }
+
   template <class From, class T>
   void eval_as(const EvalArgs& args) const {
     for_each_sample(args.count, args.in[0].size, [&](Index b) {

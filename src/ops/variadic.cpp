@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/checkpoint.h"
 #include "machine/entry_sum.h"
 #include "ops/binary.h"
 #include "ops/max_relax.h"
@@ -100,11 +101,15 @@ class VariadicOp final : public Op, public MachineMap, public ExactMap {
     const BoxEntries x(query.in[moved]);
     EntryGain gain(x);
     if constexpr (F::kSelects) {
-      // An input that never wins has no say.
+      // An input that never wins has no say. One that is not bounded may win: no need to look at
+      // the others, which takes all of them for each.
       const auto size = static_cast<std::size_t>(element_count(full_));
       std::vector<Interval> rivals(size, F::kLoser);
-      for (std::size_t k = 0; k < plans_.size(); ++k) {
+      bool may_lose = false;
+      for (Index i = 0; i < x.size(); ++i) may_lose = may_lose || F::may_lose(x[i]);
+      for (std::size_t k = 0; may_lose && k < plans_.size(); ++k) {
         if (k == moved) continue;
+        charge(static_cast<double>(size));
         const BoxEntries other(query.in[k]);
         for_each_source(k, [&](Index o, Index i) {
           Interval& rival = rivals[static_cast<std::size_t>(o)];
@@ -247,6 +252,7 @@ struct Max {
     return max(a, b);
   }
   static bool never_wins(const Interval& x, const Interval& rival) { return x.hi <= rival.lo; }
+  static bool may_lose(const Interval& x) { return x.hi < kInf; }
   static constexpr auto relax = relax_largest;
   static double weight(std::size_t) { return 1; }
 };
@@ -263,6 +269,7 @@ struct Min {
     return min(a, b);
   }
   static bool never_wins(const Interval& x, const Interval& rival) { return x.lo >= rival.hi; }
+  static bool may_lose(const Interval& x) { return x.lo > -kInf; }
   static constexpr auto relax = relax_smallest;
   static double weight(std::size_t) { return 1; }
 };

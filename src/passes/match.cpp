@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/checkpoint.h"
+
 namespace lipscope {
 
 Matcher::Matcher(const Graph& graph) : graph_(graph), maker_(graph.values().size()) {
@@ -21,10 +23,13 @@ const Node* Matcher::made_by(ValueId id, std::string_view op) const {
 
 namespace {
 
+constexpr double kWorkPerNode = 1000, kWorkPerStep = 50;  // operations of looking for a pattern
+
 std::optional<double> exact_scalar(const Constant* constant) {
   const Tensor* exact = constant != nullptr ? constant->exact() : nullptr;
   if (exact == nullptr || exact->size() == 0 || !is_floating(exact->type())) return std::nullopt;
   const auto entries = exact->doubles();
+  charge(static_cast<double>(entries.size()));
   const bool uniform =
       std::all_of(entries.begin(), entries.end(), [&](double e) { return e == entries[0]; });
   if (!uniform || !std::isfinite(entries[0])) return std::nullopt;
@@ -60,24 +65,25 @@ std::optional<std::pair<ValueId, double>> Matcher::with_scalar(const Node& node)
 
 Matcher::Product Matcher::product(ValueId id, std::optional<ValueId> stop) const {
   Product result;
-  collect(id, stop, result);
+  collect(id, stop, kProductDepth, result);
   return result;
 }
 
-void Matcher::collect(ValueId id, std::optional<ValueId> stop, Product& product) const {
-  const bool apart = !stop || id != *stop;
+void Matcher::collect(ValueId id, std::optional<ValueId> stop, int depth, Product& product) const {
+  charge(kWorkPerStep);
+  const bool apart = depth > 0 && (!stop || id != *stop);
   if (const Node* mul = apart ? made_by(id, "Mul") : nullptr) {
     if (const auto pair = with_scalar(*mul)) {
       product.multiply.push_back(pair->second);
-      return collect(pair->first, stop, product);
+      return collect(pair->first, stop, depth - 1, product);
     }
-    for (const ValueId input : mul->inputs) collect(input, stop, product);
+    for (const ValueId input : mul->inputs) collect(input, stop, depth - 1, product);
     return;
   }
   if (const Node* div = apart ? made_by(id, "Div") : nullptr) {
     if (const auto number = scalar_at(*div, 1); number && *number != 0) {
       product.divide.push_back(*number);
-      return collect(div->inputs[0], stop, product);
+      return collect(div->inputs[0], stop, depth - 1, product);
     }
   }
   product.factors.push_back(id);
@@ -89,6 +95,7 @@ Graph replace_nodes(
   const Matcher match(graph);
   return rewrite_nodes(graph,
                        [&](const Node& node, const MappedValue& mapped, GraphBuilder& builder) {
+                         checkpoint(kWorkPerNode);
                          const auto found = find(match, node);
                          if (!found) return std::vector<ValueId>{};
                          std::vector<ValueId> inputs;

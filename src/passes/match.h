@@ -35,7 +35,10 @@ class Matcher {
   }
 
   // A product tree (Mul, and Div by a number) as its factors that are not numbers and the numbers
-  // multiplied and divided by. `stop` is never taken apart.
+  // multiplied and divided by. `stop` is never taken apart, nor is what lies more than
+  // kProductDepth nodes deep: no pattern has that many, and a tree that repeats its branches has
+  // exponentially many factors.
+  static constexpr int kProductDepth = 3;
   struct Product {
     std::vector<ValueId> factors;
     std::vector<double> multiply, divide;
@@ -43,7 +46,7 @@ class Matcher {
   [[nodiscard]] Product product(ValueId id, std::optional<ValueId> stop = {}) const;
 
  private:
-  void collect(ValueId id, std::optional<ValueId> stop, Product& product) const;
+  void collect(ValueId id, std::optional<ValueId> stop, int depth, Product& product) const;
   [[nodiscard]] bool keeps_type(const Node& node, std::size_t constant_side) const;
 
   const Graph& graph_;

@@ -71,9 +71,18 @@ class Merge {
     return only_reshapes(node) && graph_.value(node.inputs[0]).type == result(node);
   }
 
+  // What is before a value, to be merged with what follows. Weights that took many steps to compute
+  // are left as they are: histories of constants have an end (graph/fold.cpp).
   MaybeLayer layer_of(GraphBuilder& builder, ValueId id) const {
     const auto found = layers_.find(id.index);
-    return found != layers_.end() ? found->second(builder) : std::nullopt;
+    const MaybeLayer layer = found != layers_.end() ? found->second(builder) : std::nullopt;
+    if (!layer || took_long(builder, layer->weights)) return std::nullopt;
+    return layer->bias && took_long(builder, *layer->bias) ? std::nullopt : layer;
+  }
+  static bool took_long(const GraphBuilder& builder, ValueId id) {
+    constexpr int kMostSteps = 500;
+    const auto& constant = builder.value(id).constant;
+    return constant && constant->folded() != nullptr && constant->folded()->steps > kMostSteps;
   }
 
   MaybeLayer behind(GraphBuilder& builder, const Node& node,

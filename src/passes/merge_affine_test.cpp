@@ -125,6 +125,18 @@ TEST_F(MergeAffine, LinearResidualsCancel) {
   EXPECT_EQ(upper, 0);
 }
 
+// Further than the history of a constant may go.
+TEST_F(MergeAffine, LongChainsBecomeAFewLayers) {
+  ValueId x = m.input({1, 2});
+  const ValueId swap = m.weights({2, 2}, {0, 1, 1, 0});
+  for (int i = 0; i < 2000; ++i) x = m.add("MatMul", {x, swap});
+  const Graph merged = merge(x);
+  EXPECT_LE(merged.nodes().size(), 8U);
+  const double upper = compose(merged, parse_norms("2"), operator_gains(merged, {})).upper;
+  EXPECT_GE(upper, 1);
+  EXPECT_LE(upper, 1 + 1e-8);
+}
+
 TEST_F(MergeAffine, ValuesWithOtherUsersStay) {
   const ValueId x = m.add("Gemm", {m.input({1, 3}), random({3, 3})});
   const ValueId y = m.add("Relu", {x});

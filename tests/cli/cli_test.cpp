@@ -5,6 +5,45 @@ namespace {
 
 using namespace lipscope::testing_support;
 
+TEST_F(Cli, InspectSaysWhatItHasWhenTheTimeIsOver) {
+  const std::string model = kModels + "fashion_mlp.onnx";
+  const Json whole = Json::parse(run("inspect --json --time 60 " + model).out);
+  EXPECT_EQ(whole["outcome"], "finished");
+  // Enough to load the model, and not for every gain.
+  std::string outcome;
+  Json found;
+  for (int effort = 1; effort < 4096 && outcome.empty(); effort *= 2) {
+    const Outcome part = run("inspect --json --effort " + std::to_string(effort) + "e-5 " + model);
+    if (part.code == 0) found = Json::parse(part.out), outcome = found["outcome"];
+  }
+  EXPECT_EQ(outcome, "time-limit");
+  ASSERT_EQ(found["nodes"].size(), whole["nodes"].size());
+  const std::string result = file("inspect.json", found.dump());
+  EXPECT_EQ(run("report " + result + " --format markdown").code, 0);
+  for (std::size_t n = 0; n < whole["nodes"].size(); ++n) {
+    for (const char* norms : {"1:1", "2:2", "inf:inf"}) {
+      const Json& early = found["nodes"][n]["gain"][norms];
+      if (early.is_null()) continue;
+      EXPECT_EQ(early["guarantee"], "proved");
+      EXPECT_GE(early["value"], whole["nodes"][n]["gain"][norms]["value"]);
+    }
+  }
+}
+
+TEST_F(Cli, InspectWritesLinesAsTheyComeOnATerminal) {
+  const std::string model = kModels + "fashion_mlp.onnx";
+  const std::string plain = run("inspect --time 60 " + model).out;
+  const fs::path typed = folder_ / "typed";
+  const std::string command = std::string("script -qec '") + LIPSCOPE_PROGRAM +
+                              " inspect --time 60 " + model + "' /dev/null </dev/null >" +
+                              typed.string() + " 2>/dev/null";
+  if (std::system("command -v script >/dev/null 2>&1") != 0) GTEST_SKIP() << "no script(1)";
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  std::string shown = slurp(typed);
+  std::erase(shown, '\r');
+  EXPECT_EQ(shown, plain);
+}
+
 TEST_F(Cli, InspectDescribesTheModel) {
   const Outcome human = run("inspect " + kModels + "fashion_mlp.onnx");
   EXPECT_EQ(human.code, 0) << human.err;
