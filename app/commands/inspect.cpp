@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <new>
 #include <nlohmann/json.hpp>
 
 #include "attention/find.h"
 #include "base/checkpoint.h"
 #include "base/interval.h"
+#include "base/memory_budget.h"
 #include "base/printable.h"
 #include "bound_json.h"
 #include "command.h"
@@ -81,6 +83,10 @@ void find_blocks(Inspection& seen, const Common& common) {
     const RunScope scope(*common.clock, common.clock->limit());
     seen.attention = find_attention(*seen.graph);
   } catch (const Stopped&) {
+    relieve_memory();
+    seen.outcome = common.cut_short();
+  } catch (const std::bad_alloc&) {
+    relieve_memory();
     seen.outcome = common.cut_short();
   }
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <new>
 #include <optional>
 
 #include "base/checkpoint.h"
+#include "base/memory_budget.h"
 #include "base/rounding.h"
 #include "bounds/boxes.h"
 #include "estimate/gain_memory.h"
@@ -150,6 +152,9 @@ void NodeGains::glance(const RunClock& clock, double deadline) {
     const RunScope scope(clock, deadline);
     search_->glance([&] { return clock.passed(deadline); });
   } catch (const Stopped&) {
+    relieve_memory();
+  } catch (const std::bad_alloc&) {
+    relieve_memory();
   }
 }
 
@@ -165,6 +170,9 @@ bool NodeGains::find(const RunClock& clock, double deadline,
     const RunScope scope(clock, deadline);
     search_->run([&] { return clock.passed(deadline); }, tell);
   } catch (const Stopped&) {
+    relieve_memory();
+  } catch (const std::bad_alloc&) {
+    relieve_memory();
   }
   for (std::size_t n = told; n < search_->size(); ++n) tell(n);
   return search_->complete();
