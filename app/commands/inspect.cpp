@@ -70,11 +70,11 @@ void find_gains(Inspection& seen, const Common& common) {
   seen.shown = !common.json && common.output.empty() && isatty(STDOUT_FILENO) == 1;
   const GainTable table(*seen.graph, *seen.gains);
   if (seen.shown) show(heading(seen) + "\n" + table.heading());
+  const double deadline = end_of_refining(common);
   seen.gains->glance(*common.clock, common.clock->limit());
-  const bool complete =
-      seen.gains->find(*common.clock, end_of_refining(common), [&](std::size_t node) {
-        if (seen.shown) show(table.line(node));
-      });
+  const bool complete = seen.gains->find(*common.clock, deadline, [&](std::size_t node) {
+    if (seen.shown) show(table.line(node));
+  });
   if (!complete) seen.outcome = common.cut_short();
 }
 
