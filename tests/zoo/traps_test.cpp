@@ -206,5 +206,22 @@ TEST(Traps, LinesDoNotGoOnToValuesThatUnitsNeverHave) {
   expect_at_least(last(m, x, m.add("Mul", {m.add("Mul", {a, b}), half})), domain, 1);
 }
 
+// relu(a b x - c) d with a b = 2024.49 * 2^-1074: as a coefficient of x it is rounded to 2024 such
+// steps, and x is 1e300. c lies between what that makes of the largest x and the true number, so
+// that the unit is on there, with slope a b d = 1.0002e-12.
+TEST(Traps, CoefficientsBelowAllNormalNumbersOfLargeInputs) {
+  GraphMaker m;
+  const auto number = [&](double value) {
+    return m.weights(Tensor(ElementType::kFloat64, {1, 1}, std::vector{value}));
+  };
+  const ValueId x = m.input({1, 1}, ElementType::kFloat64);
+  const ValueId a = m.add("Relu", {m.add("MatMul", {x, number(1e-200)})});
+  const ValueId b =
+      m.add("MatMul", {a, number(0x1p-1074 * 0x1p700 * 2024.49 / (1e-200 * 0x1p700))});
+  const ValueId y = m.add("Relu", {m.add("Sub", {b, number(1.1000910144262751e-20)})});
+  const Domain domain{.box = Box{Tensor::vector({0.9e300}), Tensor::vector({1.1e300})}, .ball = {}};
+  expect_at_least(m.finish(m.add("MatMul", {y, number(1e308)})), domain, 1e-12);
+}
+
 }  // namespace
 }  // namespace lipscope
