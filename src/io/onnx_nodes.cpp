@@ -93,6 +93,18 @@ FileNode read_node(const PlainNode& plain, const std::string& folder) {
   return node;
 }
 
+// Nodes of one name, by what they make.
+void tell_apart(std::vector<FileNode>& nodes) {
+  std::map<std::string, int> count;
+  for (const FileNode& node : nodes) ++count[node.name];
+  for (FileNode& node : nodes) {
+    if (count[node.name] == 1) continue;
+    if (!node.outputs.empty()) node.name += "(" + node.outputs[0] + ")";
+    while (count.contains(node.name)) node.name += "'";
+    count[node.name] = 1;
+  }
+}
+
 }  // namespace
 
 std::vector<FileNode> read_nodes(const std::vector<PlainNode>& plain, const std::string& folder) {
@@ -109,6 +121,7 @@ std::vector<FileNode> read_nodes(const std::vector<PlainNode>& plain, const std:
     }
     nodes.push_back(read_node(node, folder));
   }
+  tell_apart(nodes);
   // Kahn's algorithm, keeping the file's order where it is already right.
   std::vector<std::size_t> waiting(nodes.size());
   std::vector<std::vector<std::size_t>> users(nodes.size());

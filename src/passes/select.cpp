@@ -17,10 +17,19 @@
 namespace lipscope {
 namespace {
 
+// By its name or by that of what it makes: a value may have the name of another node.
 const Node& find_node(const Graph& graph, const std::string& name, const char* flag) {
-  for (const Node& node : graph.nodes()) {
-    if (node.name == name || graph.value(node.outputs[0]).name == name) return node;
+  const auto nodes = graph.nodes();
+  auto found = std::ranges::find(nodes, name, &Node::name);
+  if (found == nodes.end()) {
+    found = std::ranges::find_if(
+        nodes, [&](const Node& node) { return graph.value(node.outputs[0]).name == name; });
+  } else if (std::find_if(found + 1, nodes.end(),
+                          [&](const Node& node) { return node.name == name; }) != nodes.end()) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("{} '{}': there are several such nodes", flag, name));
   }
+  if (found != nodes.end()) return *found;
   throw Error(
       ErrorCode::kUsage,
       fmt::format("{} '{}': there is no such node; 'lipscope inspect' lists them", flag, name));

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -144,6 +145,43 @@ TEST(Select, NamesWhatDoesNotExist) {
   EXPECT_THROW((void)select(graph, {.wrt = "nothing"}), Error);
   EXPECT_THROW((void)select(graph, {.output = 4}), Error);
   EXPECT_THROW((void)select(graph, {.margin = std::pair<Index, Index>{0, -1}}), Error);
+}
+
+// Three maps of gains 3, 5 and 7 in a row.
+Graph three_maps(const std::array<std::string, 3>& names,
+                 const std::array<std::string, 2>& between) {
+  testing_support::ModelWriter w;
+  w.input("x", {1, 1});
+  w.weight("a", {1, 1}, {3});
+  w.weight("b", {1, 1}, {5});
+  w.weight("c", {1, 1}, {7});
+  w.node("MatMul", {"x", "a"}, {between[0]}, names[0]);
+  w.node("MatMul", {between[0], "b"}, {between[1]}, names[1]);
+  w.node("MatMul", {between[1], "c"}, {"y"}, names[2]);
+  w.output("y");
+  return w.read().graph();
+}
+
+// What an answer says it starts from is found again as the same node.
+TEST(Select, NodesAreFoundByTheNameThatIsShown) {
+  const auto gain_from = [](const Graph& graph, const std::string& from) {
+    const Graph part = select(graph, {.from = from}).graph;
+    return evaluate(part, std::vector{Tensor(ElementType::kFloat32, {1, 1}, std::vector{1.0})})[0]
+        .at(0);
+  };
+  const Graph alike = three_maps({"n", "n", "n"}, {"g", "h"});
+  EXPECT_THROW((void)select(alike, {.from = "n"}), Error);
+  // A value of the name of an earlier and of a later node.
+  const Graph crossed = three_maps({"h", "second", "third"}, {"g", "h"});
+  EXPECT_EQ(gain_from(crossed, "h"), 35);
+  const Graph early = three_maps({"first", "g", "third"}, {"g", "h"});
+  EXPECT_EQ(gain_from(early, "g"), 7);
+  for (const Graph* graph : {&alike, &crossed, &early}) {
+    for (const char* value : {"g", "h"}) {
+      const std::string name = select(*graph, {.from = value}).from;
+      EXPECT_EQ(gain_from(*graph, name), gain_from(*graph, value)) << name;
+    }
+  }
 }
 
 }  // namespace

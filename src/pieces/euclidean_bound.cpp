@@ -23,6 +23,9 @@ void mirror(std::vector<double>& a, Index n) {
   }
 }
 
+// Products of two are no smaller than normal numbers.
+constexpr double kSmallestSlope = 0x1p-500;
+
 double gamma_of(Index n) { return gamma_up(at(n)); }
 
 double frobenius_up(const std::vector<double>& a) { return norm2_up(a); }
@@ -158,6 +161,7 @@ bool EuclideanBound::through_units(const std::vector<Interval>& slopes,
   for (std::size_t i = 0; i < slopes.size(); ++i) {
     middle[i] = 0.5 * (slopes[i].lo + slopes[i].hi);
     reach[i] = std::max(sub_up(slopes[i].hi, middle[i]), sub_up(middle[i], slopes[i].lo));
+    if (middle[i] != 0 && std::fabs(middle[i]) < kSmallestSlope) return false;
     if (reach[i] > 0) open_.push_back(i);
   }
   const auto q = std::ssize(open_);
@@ -175,6 +179,10 @@ bool EuclideanBound::through_units(const std::vector<Interval>& slopes,
   }
   const double rounding = mul_up(static_cast<double>(n), 8 * kUnitRoundoff);
   const double squares = mul_up(static_cast<double>(n), gamma_of(4 * q + 8));
+  // More than underflow can take, in all of a row [pieces-2].
+  const double lost = mul_up(mul_up(static_cast<double>(n * (q + 1)),
+                                    q > 0 ? add_up(1, mul_up(inverse_norm_, inverse_norm_)) : 1),
+                             0x1p-1000);
   for (std::size_t i = 0; i < slopes.size(); ++i) {
     double* row = &cov_[i * at(n)];
     for (std::size_t j = 0; j < i; ++j) {
@@ -195,6 +203,7 @@ bool EuclideanBound::through_units(const std::vector<Interval>& slopes,
     const double m2 = mul_up(middle[i], middle[i]);
     own = mul_up(m2, own);
     row[i] = add_up(own, add_up(mul_up(rounding, own), mul_up(m2, error)));
+    row[i] = add_up(row[i], mul_up(lost, add_up(1, m2)));
   }
   for (std::size_t i = 0; i < open_.size(); ++i) {
     double& entry = cov_[open_[i] * at(n + 1)];

@@ -20,6 +20,7 @@ ForwardBounds::ForwardBounds(const LayeredNet& net, const DomainSupport& domain)
     reach_.emplace_back(n);
     vague_.emplace_back(n);
   }
+  factors_.resize(hidden);
   ranges_ = root_;
   for (std::size_t k = 0; k < hidden; ++k) set_root(k);
 }
@@ -93,11 +94,13 @@ ForwardBounds::ForwardBounds(const ForwardBounds& other, const DomainSupport& do
       ranges_(other.ranges_),
       units_(other.units_),
       reach_(other.reach_),
-      vague_(other.vague_) {}
+      vague_(other.vague_),
+      factors_(other.factors_) {}
 
 bool ForwardBounds::bounded() const {
   return std::ranges::all_of(ranges_, [](const auto& layer) {
-    return std::ranges::all_of(layer, [](const Interval& r) { return is_bounded(r); });
+    return std::ranges::all_of(layer,
+                               [](const Interval& r) { return is_bounded(r) && r.lo <= r.hi; });
   });
 }
 
@@ -122,6 +125,7 @@ void ForwardBounds::set_reach(std::size_t k) {
     reach_[k][at(i)] = add_up(mul_up(sum, sums), underflow_up(sum));
     vague_[k][at(i)] = radius != nullptr ? add_up(mul_up(rough, sums), underflow_up(rough)) : 0;
   }
+  factors_[k] = add_up(sum_up(size), sum_up(reach_[k]));
 }
 
 void ForwardBounds::set_units(std::size_t k) {
@@ -163,7 +167,7 @@ Planes ForwardBounds::planes(std::size_t layer, const std::vector<Row>& rows) co
         row[i] = slope;
       }
       const double total = add_up(size, moved);
-      const double error = add_up(mul_up(2 * g, total), underflow_up(total));
+      const double error = add_up(mul_up(2 * g, total), underflow_up(total, factors_[k]));
       result.offsets[at(r)] = add_up(result.offsets[at(r)],
                                      add_up(offset, mul_up(add_up(error, rough), 1.0 + 0x1p-20)));
     }

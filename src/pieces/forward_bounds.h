@@ -28,7 +28,7 @@ class ForwardBounds {
   void tighten(std::size_t layer, const std::vector<Interval>& ranges);
   // Of each unit, by layer.
   [[nodiscard]] const std::vector<std::vector<Interval>>& ranges() const { return ranges_; }
-  // All ranges are finite.
+  // All ranges are finite and hold a number.
   [[nodiscard]] bool bounded() const;
 
   // Linear functions that are at least 0 where the sides of the path hold: one row each.
@@ -40,6 +40,8 @@ class ForwardBounds {
   // |x|.
   [[nodiscard]] const std::vector<std::vector<double>>& reach() const { return reach_; }
   [[nodiscard]] const std::vector<std::vector<double>>& vague() const { return vague_; }
+  // Of the sizes of all values before the units of a layer and of all that they are made of.
+  [[nodiscard]] double factors(std::size_t layer) const { return factors_[layer]; }
   // Upper bounds of absolute values behind the units of a layer.
   [[nodiscard]] std::vector<double> sizes_behind(std::size_t layer) const;
 
@@ -64,6 +66,7 @@ class ForwardBounds {
   std::vector<std::vector<UnitLines>> units_;
   std::vector<std::vector<double>> reach_;  // bounds of sums |W| |x| + |b|
   std::vector<std::vector<double>> vague_;  // and of sums over the weights' radii
+  std::vector<double> factors_;             // by layer
 };
 
 }  // namespace lipscope

@@ -99,9 +99,9 @@ void RowBound::bound_above(std::size_t layer, std::vector<double>& eta, Index co
     table_.resize(at(n * kColumns));
     for (std::size_t i = 0; i < at(n); ++i) {
       table_[i * kColumns] = lines.up_offset[i];
-      table_[i * kColumns + 1] = std::fabs(lines.up_slope[i]) * reach_[k][i];
+      table_[i * kColumns + 1] = mul_up(std::fabs(lines.up_slope[i]), reach_[k][i]);
       table_[i * kColumns + 2] = lines.down_offset[i];
-      table_[i * kColumns + 3] = std::fabs(lines.down_slope[i]) * reach_[k][i];
+      table_[i * kColumns + 3] = mul_up(std::fabs(lines.down_slope[i]), reach_[k][i]);
     }
     sums_.resize(at(2 * count * kColumns));
     double* from_negative = sums_.data() + count * kColumns;
@@ -110,12 +110,13 @@ void RowBound::bound_above(std::size_t layer, std::vector<double>& eta, Index co
     gemm(count, kColumns, n, 1.0, {negative_.data(), n}, {table_.data(), kColumns}, 0.0,
          from_negative, kColumns);
     const double g = gamma_up(at(std::max(n, through.out) + 12));
+    const double factors = add_up(sum_up(reach_[k]), last ? 0 : sum_up(outer_[k + 1]));
     for (Index r = 0; r < count; ++r) {
       const double* p = &sums_[at(r * kColumns)];
       const double* m = from_negative + r * kColumns;
       const double offset = p[0] + m[2], moved = p[1] - m[3];  // sums of terms >= 0
       const double total = add_up(offset, moved);
-      const double error = add_up(mul_up(2 * g, total), underflow_up(total));
+      const double error = add_up(mul_up(2 * g, total), underflow_up(total, factors));
       result[at(r)] = add_up(result[at(r)], add_up(offset, mul_up(error, 1.0 + 0x1p-20)));
     }
     // What both sides of a split would win, and a little for what one of them would.
@@ -149,6 +150,7 @@ void RowBound::bound_above(std::size_t layer, std::vector<double>& eta, Index co
         const double* radius = through.radius_row(j);
         for (std::size_t i = 0; i < at(n); ++i) vague[i] += radius[i] * outer_[k + 1][at(j)];
       }
+      for (double& v : vague) v = add_up(v, underflow_up(0, 1));
       for (Index r = 0; r < count; ++r) {
         double rough = 0;
         for (std::size_t i = 0; i < at(n); ++i) rough += std::fabs(eta[at(r * n) + i]) * vague[i];
@@ -275,7 +277,8 @@ double RowBound::sum_of_entries(const std::vector<Index>& open,
   bound_above(0, eta, 1, result, true);
   const double g = gamma_up(at(2 * std::max(first.in, first.out) + 16));
   const double error =
-      add_up(mul_up(g, moved), add_up(mul_up(rough, 1 + g), underflow_up(add_up(moved, rough))));
+      add_up(mul_up(g, moved),
+             add_up(mul_up(rough, 1 + g), underflow_up(add_up(moved, rough), sum_up(outer_[0]))));
   return add_up(add_up(result[0], sum_up(offset)), mul_up(error, 1.0 + 0x1p-20));
 }
 

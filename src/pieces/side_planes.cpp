@@ -8,6 +8,7 @@
 #include "base/checkpoint.h"
 #include "base/rounding.h"
 #include "linalg/blas.h"
+#include "pieces/small.h"
 
 namespace lipscope {
 namespace {
@@ -68,7 +69,7 @@ double max_up(const DomainSupport& domain, std::span<const double> row, double o
   double error = 0;
   for (std::size_t j = 0; j < n; ++j) error += size[j] * domain.size()[j];
   error = add_up(mul_up(mul_up(error, 1 + gamma_up(n + 4)), gamma_up(multipliers.size() + 4)),
-                 0x1p-1000);
+                 underflow_up(0, sum_up(domain.size())));
   return add_up(add_up(domain.max_up(sum.data()), offset), error);
 }
 

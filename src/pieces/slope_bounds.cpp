@@ -52,7 +52,7 @@ SlopeBounds::Choice SlopeBounds::choice_of(UnitId unit) const {
     const double slope = std::max(std::fabs(pair.from.slope), std::fabs(other.slope));
     const double offset = std::max(std::fabs(pair.from.offset), std::fabs(other.offset));
     const double size = add_up(mul_up(slope, magnitude(range)), offset);
-    pair.error = add_up(mul_up(0x1p-49, size), underflow_up(size));
+    pair.error = add_up(mul_up(0x1p-49, size), underflow_up(size, magnitude(range)));
   };
   offer(choice.up, only_line(others->upper));
   offer(choice.down, only_line(others->lower));
@@ -177,7 +177,7 @@ void SlopeBounds::evaluate(const Targets& targets, std::span<Part> parts, Pass& 
         rough += std::fabs(u) * bounds_.vague()[k][i];
       }
       const double all = add_up(size, moved);
-      const double error = add_up(mul_up(2 * g, all), underflow_up(all));
+      const double error = add_up(mul_up(2 * g, all), underflow_up(all, bounds_.factors(k)));
       sum[r] = add_down(sum[r], sub_down(total, mul_up(add_up(error, rough), 1 + 0x1p-20)));
     }
     pass.behind[k] = std::move(eta);

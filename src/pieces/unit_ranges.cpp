@@ -22,6 +22,7 @@ class SparseBounds {
     lines_.resize(count);
     reach_.resize(count);
     vague_.resize(count);
+    factors_.resize(count);
     behind_.resize(count);
     for (std::size_t j = 0; j < domain.inputs(); ++j)
       behind_[0].push_back({domain.low()[j], domain.high()[j]});
@@ -130,6 +131,10 @@ class SparseBounds {
       reach_[k].push_back(add_up(all, magnitude(node.bias[i])));
       vague_[k].push_back(vague);
     }
+    factors_[k] = sum_up(reach_[k]);
+    for (const SdpNode::Edge& edge : node.edges) {
+      for (const Interval& x : behind_[edge.from]) factors_[k] = add_up(factors_[k], magnitude(x));
+    }
   }
 
   // Coefficients of the values behind a node, by entry; `count` per entry.
@@ -174,7 +179,7 @@ class SparseBounds {
     const double g = gamma_up(terms_ + 12);
     for (std::size_t r = 0; r < count; ++r) {
       const double total = add_up(size[r], moved[r]);
-      const double error = add_up(mul_up(2 * g, total), underflow_up(total));
+      const double error = add_up(mul_up(2 * g, total), underflow_up(total, factors_[m]));
       tops[r] = add_up(tops[r], add_up(offset[r], mul_up(add_up(error, rough[r]), 1.0 + 0x1p-20)));
     }
   }
@@ -222,8 +227,9 @@ class SparseBounds {
   double work_ = 0;
   std::vector<NodeForms> forms_;
   std::vector<std::vector<UnitLines>> lines_;
-  std::vector<std::vector<double>> reach_;     // bounds of sums |A| |x| + |b|
-  std::vector<std::vector<double>> vague_;     // and of sums over the radii of the maps
+  std::vector<std::vector<double>> reach_;  // bounds of sums |A| |x| + |b|
+  std::vector<std::vector<double>> vague_;  // and of sums over the radii of the maps
+  std::vector<double> factors_;  // sizes of all values before a node and of what they are made of
   std::vector<std::vector<Interval>> behind_;  // values behind the units
 };
 

@@ -37,6 +37,13 @@ Makers makers(const Graph& graph, ValueId value, ValueId from) {
   return found;
 }
 
+std::vector<Interval> intervals_of(const Box& box) {
+  const auto lower = box.lower.doubles(), upper = box.upper.doubles();
+  std::vector<Interval> entries;
+  for (std::size_t i = 0; i < lower.size(); ++i) entries.push_back({lower[i], upper[i]});
+  return entries;
+}
+
 }  // namespace
 
 std::optional<SdpNetwork> SdpReader::read(const SdpPart& part) {
@@ -87,13 +94,19 @@ SdpTerms SdpReader::last_terms_of(ValueId id) {
   return found != values_.end() && users_[id.index] == 1 ? std::move(found->second) : terms_of(id);
 }
 
-std::vector<Interval> SdpReader::ranges_of(ValueId id) const {
-  const Box& box = box_(id);
+Box SdpReader::with_offset(ValueId id) const {
+  Box box = box_(id);
+  if (!biases_ || !moves(id)) return box;
+  const std::vector<Interval> offset = offset_of(id);
   const auto lower = box.lower.doubles(), upper = box.upper.doubles();
-  std::vector<Interval> ranges;
-  for (std::size_t i = 0; i < lower.size(); ++i) ranges.push_back({lower[i], upper[i]});
-  return ranges;
+  for (std::size_t i = 0; i < offset.size(); ++i) {
+    lower[i] = min_nan(lower[i], offset[i].lo);
+    upper[i] = max_nan(upper[i], offset[i].hi);
+  }
+  return box;
 }
+
+std::vector<Interval> SdpReader::ranges_of(ValueId id) const { return intervals_of(box_(id)); }
 
 bool SdpReader::add(const Node& node) {
   const auto moving = std::ranges::count_if(node.inputs, [&](ValueId id) { return moves(id); });
@@ -132,9 +145,7 @@ std::vector<Interval> SdpReader::offset_of(ValueId id) const {
   if (!biases_) return {};
   const auto found = offsets_.find(id.index);
   const Box& box = found != offsets_.end() ? found->second : box_(id);
-  std::vector<Interval> offset;
-  for (Index i = 0; i < box.lower.size(); ++i) offset.push_back({box.lower.at(i), box.upper.at(i)});
-  return offset;
+  return intervals_of(box);
 }
 
 void SdpReader::set_offset(ValueId id, const std::vector<Interval>& offset) {
@@ -169,7 +180,7 @@ void SdpReader::set_offsets_behind(const Node& node) {
 std::optional<RowMatrix> SdpReader::matrix(const Node& node, std::size_t k, std::size_t o,
                                            bool several) {
   std::vector<Box> boxes;
-  for (const ValueId id : node.inputs) boxes.push_back(box_(id));
+  for (const ValueId id : node.inputs) boxes.push_back(with_offset(id));
   const MatrixQuery query{boxes, static_cast<Index>(k), static_cast<Index>(o)};
   struct Unfit {
     std::string why;
@@ -245,18 +256,28 @@ bool SdpReader::add_activation(const Node& node, const Elementwise& phi) {
     slopes.push_back(*slope);
   }
   const ValueId result = node.outputs[0];
-  if (std::ranges::all_of(slopes, [](const Interval& s) { return s.lo == s.hi; })) {
-    const auto n = static_cast<Index>(slopes.size());
-    const RowMatrix map = collect_rows(n, n, [&](const VisitEntry& visit) {
-      for (Index i = 0; i < n; ++i) {
-        const Interval slope = slopes[static_cast<std::size_t>(i)];
-        visit(i, i, slope.lo, slope.hi);
-      }
-    });
-    set_offsets_behind(node);
-    return add_through(node, map, terms_of(node.inputs[0]), values_[result.index]);
+  const auto line = slopes_of_line(node.inputs[0], phi);
+  if (!line) return append_units(node, std::move(slopes));
+  const auto n = static_cast<Index>(line->size());
+  const RowMatrix map = collect_rows(n, n, [&](const VisitEntry& visit) {
+    for (Index i = 0; i < n; ++i) {
+      const double slope = (*line)[static_cast<std::size_t>(i)];
+      visit(i, i, slope, slope);
+    }
+  });
+  set_offsets_behind(node);
+  return add_through(node, map, terms_of(node.inputs[0]), values_[result.index]);
+}
+
+std::optional<std::vector<double>> SdpReader::slopes_of_line(ValueId id,
+                                                             const Elementwise& phi) const {
+  std::vector<double> line;
+  for (const Interval& x : intervals_of(with_offset(id))) {
+    const auto slope = phi.slopes(x);
+    if (!slope || !(slope->lo == slope->hi)) return std::nullopt;
+    line.push_back(slope->lo);
   }
-  return append_units(node, std::move(slopes));
+  return line;
 }
 
 bool SdpReader::add_prelu(const Node& node) {

@@ -50,6 +50,13 @@ class SdpReader {
   [[nodiscard]] SdpTerms last_terms_of(ValueId id);
   [[nodiscard]] bool moves(ValueId id) const { return values_.contains(id.index); }
   [[nodiscard]] std::vector<Interval> ranges_of(ValueId id) const;
+  // The box of a value and what lies between it and the value's offset, if biases are wanted: a
+  // function is its offset and a linear map of what comes on top only if it is a line all the way
+  // from there. The range of a unit need not hold 0, its offset.
+  [[nodiscard]] Box with_offset(ValueId id) const;
+  // The slopes of a function that is a line in each entry, in that sense.
+  [[nodiscard]] std::optional<std::vector<double>> slopes_of_line(
+      ValueId id, const class Elementwise& phi) const;
   std::optional<RowMatrix> matrix(const Node& node, std::size_t k, std::size_t o, bool several);
   // result += map * terms.
   bool add_through(const Node& node, RowMatrix map, const SdpTerms& terms, SdpTerms& result);

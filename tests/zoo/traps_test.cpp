@@ -165,5 +165,63 @@ TEST(Traps, IndicesOfMovingValuesJump) {
   }
 }
 
+// No proved upper bound of any method is below `least`.
+void expect_at_least(const Graph& graph, const Domain& domain, double least) {
+  for (const MethodInfo& method : method_list()) {
+    const Query query{.graph = &graph, .norms = parse_norms("2"), .domain = domain};
+    const Answer answer = find_bracket(query, {.methods = {std::string(method.id)}}, RunContext{});
+    const auto upper = answer.bracket.upper(Guarantee::kProved);
+    EXPECT_TRUE(!upper || upper->value >= least) << method.id << " " << upper->value;
+  }
+}
+
+// With a = clip(u, 1, 2) and b = |a - 1/2| = a - 1/2, relu(3/4 - b + w) is 1/4 + w for u <= 1: its
+// slope by w is 1. Where a is a unit, b is a line for all its values, but not down to a = 0: as
+// b = 1 a + |0 - 1/2| it would be too large by 1, and the unit behind it would seem to be off. A
+// product of two such units is nearly linear in both, and not a b = b a + a b.
+TEST(Traps, LinesDoNotGoOnToValuesThatUnitsNeverHave) {
+  const auto last = [](GraphMaker& m, ValueId x, ValueId b) {
+    const ValueId w = m.add("MatMul", {x, m.weights({3, 1}, {0, 0, 1})});
+    return m.finish(
+        m.add("Relu", {m.add("Add", {m.add("Sub", {m.weights({1, 1}, {0.75}), b}), w})}));
+  };
+  const auto clipped = [](GraphMaker& m, ValueId x, std::vector<double> which, double high) {
+    const ValueId u = m.add("MatMul", {x, m.weights({3, 1}, std::move(which))});
+    return m.add("Clip", {u, m.weights({}, {1}), m.weights({}, {high})});
+  };
+  const Domain domain{.box = Box{Tensor::vector({-1, -1, -0.125}), Tensor::vector({0, 0, 0.125})},
+                      .ball = {}};
+  for (const char* op : {"Relu", "Abs", "LeakyRelu"}) {
+    GraphMaker m;
+    const ValueId x = m.input({1, 3});
+    const ValueId a = clipped(m, x, {1, 0, 0}, 2);
+    const ValueId b = m.add(op, {m.add("Sub", {a, m.weights({1, 1}, {0.5})})});
+    expect_at_least(last(m, x, b), domain, 1);
+  }
+  GraphMaker m;
+  const ValueId x = m.input({1, 3});
+  const double high = 1 + 0x1p-23;
+  const ValueId a = clipped(m, x, {1, 0, 0}, high), b = clipped(m, x, {0, 1, 0}, high);
+  const ValueId half = m.weights({1, 1}, {0.5});
+  expect_at_least(last(m, x, m.add("Mul", {m.add("Mul", {a, b}), half})), domain, 1);
+}
+
+// relu(a b x - c) d with a b = 2024.49 * 2^-1074: as a coefficient of x it is rounded to 2024 such
+// steps, and x is 1e300. c lies between what that makes of the largest x and the true number, so
+// that the unit is on there, with slope a b d = 1.0002e-12.
+TEST(Traps, CoefficientsBelowAllNormalNumbersOfLargeInputs) {
+  GraphMaker m;
+  const auto number = [&](double value) {
+    return m.weights(Tensor(ElementType::kFloat64, {1, 1}, std::vector{value}));
+  };
+  const ValueId x = m.input({1, 1}, ElementType::kFloat64);
+  const ValueId a = m.add("Relu", {m.add("MatMul", {x, number(1e-200)})});
+  const ValueId b =
+      m.add("MatMul", {a, number(0x1p-1074 * 0x1p700 * 2024.49 / (1e-200 * 0x1p700))});
+  const ValueId y = m.add("Relu", {m.add("Sub", {b, number(1.1000910144262751e-20)})});
+  const Domain domain{.box = Box{Tensor::vector({0.9e300}), Tensor::vector({1.1e300})}, .ball = {}};
+  expect_at_least(m.finish(m.add("MatMul", {y, number(1e308)})), domain, 1e-12);
+}
+
 }  // namespace
 }  // namespace lipscope
