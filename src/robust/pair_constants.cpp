@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "base/parallel.h"
 #include "base/rounding.h"
@@ -84,9 +85,20 @@ class PairSearch {
     sdp_ = MarginSdp::read(graph_);
     factor_ = factor_to_euclid_up(norm_, input_size(graph_));
     if (sdp_ || std::isfinite(found_.upper[0].value)) {
-      find_shared();
-      context_.clock->counts_work() ? improve_all() : improve_in_order(needs);
+      const bool beside = sdp_ && team() > 1 && !context_.clock->counts_work();
+      if (pairs_.size() >= 3 && !beside) find_shared();
+      context_.clock->counts_work() ? improve_all()
+                                    : improve_in_order(needs, pairs_.size() >= 3 && beside);
     }
+  }
+
+  // As many pairs at once as there are threads, and room for their proofs.
+  [[nodiscard]] std::size_t team() const {
+    constexpr double kMostDoubles = 5e8;
+    const auto all = static_cast<std::size_t>(std::max(1, threads()));
+    if (!sdp_) return all;
+    const double room = kMostDoubles / std::max(1.0, sdp_->doubles());
+    return std::clamp<std::size_t>(static_cast<std::size_t>(room), 1, all);
   }
 
   void keep(std::size_t pair, const Bound& bound) {
@@ -110,7 +122,7 @@ class PairSearch {
     two.value = mul_up(two.value, sqrt_up(2));
     Bound most = best_proved({&graph_, {norm_, Norm::infinity()}, {}}, methods, whole_, context_);
     most.value = mul_up(most.value, 2);
-    for (std::size_t k = 0; k < pairs_.size(); ++k) keep(k, two.value <= most.value ? two : most);
+    keep_for_all(two.value <= most.value ? two : most);
   }
 
   [[nodiscard]] Graph margin_of(std::size_t pair) const {
@@ -137,21 +149,27 @@ class PairSearch {
     }
   }
 
-  // One semidefinite bound for all pairs, where one for each may come too late.
+  [[nodiscard]] double part_of_time(double share) const {
+    return whole_.clock().now() + share * whole_.seconds_left();
+  }
+
+  // Of the margin of any pair, by the constant of all logits together.
+  [[nodiscard]] Bound shared_sdp() const {
+    const OwnBudget budget(*context_.clock, part_of_time(0.5), 0.1 * seconds_);
+    const double logits = stopped_at_most([&] { return sdp_->logits(budget); });
+    return {mul_up(mul_up(logits, sqrt_up(2)), factor_), Guarantee::kProved, "lipsdp"};
+  }
+
+  void keep_for_all(const Bound& bound) {
+    for (std::size_t k = 0; k < pairs_.size(); ++k) keep(k, bound);
+  }
+
+  // One bound for all pairs, where one for each may come too late.
   void find_shared() {
-    if (pairs_.size() < 3) return;
-    const auto part = [&](double share) {
-      return whole_.clock().now() + share * whole_.seconds_left();
-    };
     if (sdp_) {
-      const OwnBudget budget(*context_.clock, part(0.5), 0.1 * seconds_);
-      const Bound all{
-          mul_up(mul_up(stopped_at_most([&] { return sdp_->logits(budget); }), sqrt_up(2)),
-                 factor_),
-          Guarantee::kProved, "lipsdp"};
-      for (std::size_t k = 0; k < pairs_.size(); ++k) keep(k, all);
+      keep_for_all(shared_sdp());
     } else if (layer_ && !layer_->before.nodes().empty()) {
-      const OwnBudget budget(*context_.clock, part(0.4), 0.4 * seconds_);
+      const OwnBudget budget(*context_.clock, part_of_time(0.4), 0.4 * seconds_);
       for (const Methods& methods : kOthers) {
         const Query query{&layer_->before, {norm_, norm_}, {}};
         Bound before = kNone;
@@ -212,26 +230,22 @@ class PairSearch {
     return list;
   }
 
-  // As many pairs at once as there are threads, and room for their proofs.
-  void improve_in_order(const MarginNeeds* needs) {
-    constexpr double kMostDoubles = 5e8;
-    auto team = static_cast<std::size_t>(std::max(1, threads()));
-    if (sdp_)
-      team = std::clamp<std::size_t>(
-          static_cast<std::size_t>(kMostDoubles / std::max(1.0, sdp_->doubles())), 1, team);
+  // `shared`: the bound of all pairs is still to be found, beside the first ones.
+  void improve_in_order(const MarginNeeds* needs, bool shared) {
     for (const Stage stage : stages()) {
       std::vector<bool> done(pairs_.size());
       double hope = stage == Stage::kFine ? 0.99 : 0.4, longest = 0;
       while (true) {
-        const std::vector<std::size_t> batch = next_pairs(needs, hope, done, team);
-        if (batch.empty()) break;
+        const std::vector<std::size_t> batch =
+            next_pairs(needs, hope, done, team() - (shared ? 1 : 0));
+        if (batch.empty() && !shared) break;
         if (!(whole_.seconds_left() > 0.8 * longest)) {
           found_.finished = false;
           return;
         }
         show_progress();
         const double start = whole_.clock().now();
-        for (const double gain : improve(batch, stage))
+        for (const double gain : improve(batch, stage, std::exchange(shared, false)))
           if (stage == Stage::kQuick) hope = std::clamp(0.95 * gain, hope / 1.5, 0.9);
         for (const std::size_t k : batch) done[k] = true;
         longest = whole_.clock().now() - start;
@@ -259,20 +273,27 @@ class PairSearch {
     return order;
   }
 
-  // By how much each got smaller.
-  std::vector<double> improve(const std::vector<std::size_t>& batch, Stage stage) {
+  // By how much each got smaller. `shared`: finds the bound of all pairs, too.
+  std::vector<double> improve(const std::vector<std::size_t>& batch, Stage stage, bool shared) {
     std::vector<Bound> bounds(batch.size(), kNone);
+    Bound all = kNone;
     const auto one = [&](std::size_t b) {
+      if (b == batch.size()) {
+        all = shared_sdp();
+        return;
+      }
       const OwnBudget budget(*context_.clock, whole_.end(), 0);
       bounds[b] = improved(batch[b], stage, budget);
     };
-    if (batch.size() == 1) {
+    const Index tasks = std::ssize(batch) + (shared ? 1 : 0);
+    if (tasks == 1) {
       one(0);
     } else {
-      parallel_for(std::ssize(batch), 1, [&](Index first, Index last) {
+      parallel_for(tasks, 1, [&](Index first, Index last) {
         for (Index b = first; b < last; ++b) one(at(b));
       });
     }
+    keep_for_all(all);
     std::vector<double> gains;
     for (std::size_t b = 0; b < batch.size(); ++b) {
       if (std::isfinite(bounds[b].value) && found_.upper[batch[b]].value > 0)
