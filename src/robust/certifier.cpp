@@ -88,9 +88,10 @@ std::shared_ptr<const LogitTable> Certifier::logits(std::span<const double> poin
   const std::size_t size = at(parts_->inputs), count = points.size() / size;
   for (std::size_t s = 0; s < count && !(stop && stop()); s += kTogether) {
     const std::size_t some = std::min(kTogether, count - s);
-    const auto found = parts_->logit_ranges->of_each(points.subspan(s * size, some * size));
-    table->entries.insert(table->entries.end(), found.begin(), found.end());
-    table->samples = s + some;
+    const auto found = parts_->logit_ranges->of_each(points.subspan(s * size, some * size), stop);
+    table->entries.insert(table->entries.end(), found.logits.begin(), found.logits.end());
+    table->samples = s + found.samples;
+    if (found.samples < some) break;
   }
   table->entries.resize(count * at(parts_->classes), kEntire);
   return table;
