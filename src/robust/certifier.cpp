@@ -30,6 +30,7 @@ struct Certifier::Parts {
   std::optional<BallNets> nets;
   std::optional<LogitRanges> logit_ranges;
   PairConstants constants;
+  bool only_cheap = false;  // constants
   std::once_flag made_ranges = {};
   std::optional<BallRanges> ranges = {};
   std::optional<AffineNodes> affine = {};  // of graphs that are no chain
@@ -97,14 +98,24 @@ std::shared_ptr<const LogitTable> Certifier::logits(std::span<const double> poin
   return table;
 }
 
+const PairConstants& Certifier::find_cheap_constants(const RunContext& context) {
+  constexpr double kShare = 0.02;  // more would make them a little smaller
+  parts_->constants = cheap_pair_constants(parts_->graph, parts_->options.norm,
+                                           kShare * context.clock->limit(), context);
+  parts_->only_cheap = true;
+  return parts_->constants;
+}
+
 const PairConstants& Certifier::find_constants(std::chrono::duration<double> time,
                                                const RunContext& context,
                                                const ConstantsFor& purpose) {
   std::optional<MarginNeeds> needs;
   if (purpose.logits)
     needs.emplace(*purpose.logits, purpose.labels, purpose.radii, parts_->classes);
-  parts_->constants = pair_constants(parts_->graph, parts_->options.norm, time.count(), context,
-                                     needs ? &*needs : nullptr);
+  parts_->constants =
+      pair_constants(parts_->graph, parts_->options.norm, time.count(), context,
+                     needs ? &*needs : nullptr, parts_->only_cheap ? &parts_->constants : nullptr);
+  parts_->only_cheap = false;
   return parts_->constants;
 }
 

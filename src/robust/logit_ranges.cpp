@@ -2,6 +2,7 @@
 #include "robust/logit_ranges.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 
 #include "base/parallel.h"
@@ -180,10 +181,11 @@ LogitRanges::Known LogitRanges::run(std::span<const double> points, bool padded,
   const Index piece = layers_ ? 64 : 1, pieces = (count + piece - 1) / piece;
   std::vector<Interval> logits(at(count * classes), kEntire);
   std::vector<char> done(at(pieces), 0);
+  std::atomic<Index> next = 0;  // in order, whoever does it: what is known has no holes
   parallel_for(pieces, 1, [&](Index first, Index last) {
-    for (Index p = first; p < last; ++p) {
+    for (Index k = first; k < last; ++k) {
       if (stop && stop()) return;
-      const Index begin = p * piece, samples = std::min(piece, count - begin);
+      const Index p = next++, begin = p * piece, samples = std::min(piece, count - begin);
       const auto some = points.subspan(at(begin * size), at(samples * size));
       Interval* to = &logits[at(begin * classes)];
       layers_ ? layers_->run(some, padded ? piece : samples, to) : run_intervals(graph_, some, to);

@@ -66,21 +66,36 @@ class PairSearch {
     found_.upper.assign(pairs_.size(), kNone);
   }
 
-  // What there is when the run has to end at once is valid, too.
-  PairConstants run(const MarginNeeds* needs) {
+  // What there is when the run has to end at once is valid, too. `known`: the cheap ones.
+  PairConstants run(const MarginNeeds* needs, const PairConstants* known) {
     try {
-      find_all(needs);
+      find_all(needs, known);
     } catch (const Stopped&) {
       found_.finished = false;
     }
     return std::move(found_);
   }
 
+  PairConstants run_cheap() {
+    found_.finished = false;
+    (void)stopped_at_most([&] {
+      split();
+      find_cheap();
+      return 0.0;
+    });
+    return std::move(found_);
+  }
+
  private:
   enum class Stage { kQuick, kFine, kPieces };
 
-  void find_all(const MarginNeeds* needs) {
-    find_cheap();
+  void find_all(const MarginNeeds* needs, const PairConstants* known) {
+    split();
+    if (known != nullptr) {
+      found_.upper = known->upper;
+    } else {
+      find_cheap();
+    }
     if (layer_ && layer_->before.nodes().empty()) return;  // that is exact
     sdp_ = MarginSdp::read(graph_);
     factor_ = factor_to_euclid_up(norm_, input_size(graph_));
@@ -131,17 +146,21 @@ class PairSearch {
     return select(graph_, row).graph;
   }
 
-  void find_cheap() {
+  void split() {
     constexpr double kMostProducts = 4e8;
     layer_ = split_last_layer(graph_);
-    if (layer_ && static_cast<double>(pairs_.size()) * static_cast<double>(layer_->rows.cols) <=
-                      kMostProducts) {
+    if (layer_ &&
+        static_cast<double>(pairs_.size()) * static_cast<double>(layer_->rows.cols) > kMostProducts)
+      layer_.reset();
+  }
+
+  void find_cheap() {
+    if (layer_) {
       const Query query{&layer_->before, {norm_, norm_}, {}};
       keep_products(layer_->before.nodes().empty() ? Bound{1, Guarantee::kProved, "layer-product"}
                                                    : best_proved(query, kCheap, whole_, context_));
       return;
     }
-    layer_.reset();
     if (pairs_.size() > kFewPairs) return keep_by_all_logits(kCheap);
     for (std::size_t k = 0; k < pairs_.size(); ++k) {
       const Graph margin = margin_of(k);
@@ -338,9 +357,15 @@ class PairSearch {
 
 const Bound& PairConstants::at(Index i, Index j) const { return upper[pair_place(classes, i, j)]; }
 
+PairConstants cheap_pair_constants(const Graph& graph, const Norm& norm, double seconds,
+                                   const RunContext& context) {
+  return PairSearch(graph, norm, seconds, context).run_cheap();
+}
+
 PairConstants pair_constants(const Graph& graph, const Norm& norm, double seconds,
-                             const RunContext& context, const MarginNeeds* needs) {
-  return PairSearch(graph, norm, seconds, context).run(needs);
+                             const RunContext& context, const MarginNeeds* needs,
+                             const PairConstants* known) {
+  return PairSearch(graph, norm, seconds, context).run(needs, known);
 }
 
 }  // namespace lipscope

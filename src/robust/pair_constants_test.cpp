@@ -138,6 +138,19 @@ TEST(PairConstants, DoNotDependOnNeedsUnderABudgetOfWork) {
   for (std::size_t k = 0; k < 6; ++k) EXPECT_EQ(with.upper[k].value, without.upper[k].value);
 }
 
+TEST(PairConstants, CheapOnesAreFoundOnceAndGoneOnFrom) {
+  Rng rng(9);
+  const Graph graph = some_classifier(rng, 6, 56, 2, 4);
+  PairConstants known = cheap_pair_constants(graph, Norm(2), 0, by_work());
+  for (const Bound& bound : known.upper) EXPECT_TRUE(std::isfinite(bound.value));
+  EXPECT_FALSE(known.finished);
+  for (Bound& bound : known.upper)
+    bound.value *= 1e3;  // would be found again where it is looked for
+  const PairConstants found = pair_constants(graph, Norm(2), 0, by_work(), nullptr, &known);
+  for (std::size_t k = 0; k < known.upper.size(); ++k)
+    EXPECT_EQ(found.upper[k].value, known.upper[k].value);
+}
+
 TEST(PairConstants, ThatNobodyNeedsAreThoseOfAllLogitsForAnyNumberOfThreads) {
   Rng rng(8);
   const Graph graph = some_classifier(rng, 6, 56, 2, 4);
