@@ -131,9 +131,11 @@ class SampleRun {
   std::vector<std::string> digests_;
 };
 
-// How much of the run constants may take.
-double constants_share(const CertifyFlags& flags) {
-  return flags.local() ? 0.1 : flags.attack ? 0.25 : 1;
+// How much of so many seconds constants may take. They are what all samples have, so that a short
+// run around samples spends more of itself on them.
+double constants_time(const CertifyFlags& flags, double seconds) {
+  if (!flags.local()) return (flags.attack ? 0.25 : 1) * seconds;
+  return std::max(0.1 * seconds, std::min(3.0, 0.3 * seconds));
 }
 
 // Of all samples under a budget of work, which is one for each of them.
@@ -169,16 +171,21 @@ Certified run_certify(const CertifyFlags& flags, const Common& common) {
                   flags.data.labels.empty() ? flags.data.data : flags.data.labels);
   // What is left for the document.
   const double end = clock.limit() - std::min(0.3, 0.02 * clock.limit());
-  const auto logits = read_logits(certifier, found, clock, end);
+  std::shared_ptr<const LogitTable> logits;
   {
     Progress progress(common);
     const RunContext context{.clock = common.clock,
                              .seed = common.seed,
                              .progress = [&](const ProgressEvent& e) { progress.show(e); }};
+    // Neither constants nor logits are worth anything alone; then the logits of more samples are
+    // worth more than better constants.
+    found.constants = certifier.find_cheap_constants(context);
+    logits = read_logits(certifier, found, clock, end);
     const double left = clock.counts_work() ? end : end - clock.now();
-    found.constants = certifier.find_constants(
-        std::chrono::duration<double>(std::max(0.0, constants_share(flags) * left)), context,
-        {.logits = logits, .labels = found.data.labels, .radii = found.table.radii});
+    if (left > 0)
+      found.constants = certifier.find_constants(
+          std::chrono::duration<double>(constants_time(flags, left)), context,
+          {.logits = logits, .labels = found.data.labels, .radii = found.table.radii});
   }
   found.seconds_constants = seconds();
   SampleRun run(found, certifier, *logits, common);

@@ -161,9 +161,12 @@ std::vector<std::size_t> rows_to_show(const CertifyTable& table) {
 }
 
 std::string chance_hint(const CertifyTable& table, double high) {
-  const double accuracy = share(table.clean(), table.count());
+  // Nothing is known of samples that the time did not suffice for.
+  const Index known =
+      std::ranges::count_if(table.rows, [](const SampleRow& row) { return row.predicted >= 0; });
+  const double accuracy = share(table.clean(), known);
   const double chance = 1 / static_cast<double>(std::max<Index>(1, table.classes));
-  if (table.count() < 10 || accuracy > 1.5 * chance) return "";
+  if (known < 10 || accuracy > 1.5 * chance) return "";
   const std::string near = fmt::format(
       "clean accuracy {:.1f} % is near chance ({:.1f} %):", 100 * accuracy, 100 * chance);
   if (high > 1.5) {

@@ -101,6 +101,9 @@ class Certifier {
   // ends it early: nothing is known of the samples behind.
   [[nodiscard]] std::shared_ptr<const LogitTable> logits(
       std::span<const double> points, const std::function<bool()>& stop = {}) const;
+  // Those of little work, for a run that may have time for nothing else; find_constants() goes on
+  // from them.
+  const PairConstants& find_cheap_constants(const RunContext& context);
   // About so much time by the clock of the context; infinity where a margin has no constant.
   const PairConstants& find_constants(std::chrono::duration<double> time, const RunContext& context,
                                       const ConstantsFor& purpose = {});

@@ -50,7 +50,9 @@ class Solver {
     constexpr int kMostSteps = 20000;
     // Where a proof costs more than many steps, the first one waits until it can be the last.
     const bool dear = proof_cost(net_).operations > 2e9;
-    const double first_patience = dear ? gap_ * gap_ : 1e-4;
+    // A failed one costs as much, so it is tried with some slack.
+    const double slack = dear ? 1.35 : 1;
+    const double first_patience = dear ? gap_ * gap_ / (slack * slack) : 1e-4;
     double patience = first_patience, last_value = 0;
     for (int steps = 0; steps < kMostSteps && !stop_(); ++steps) {
       if (reached_ <= goal()) return;
@@ -59,7 +61,7 @@ class Solver {
       last_value = value;
       if (++since_proof_ < 15 || !(progress < patience) || !worth_a_proof()) continue;
       const double before = reached_;
-      attempt(dear, std::sqrt(std::max(progress, 0.0)));
+      attempt(dear, slack * std::sqrt(std::max(progress, 0.0)));
       if (reached_ <= goal()) return;
       const bool stuck = !(reached_ < 0.8 * before);
       if (progress < 1e-6 || stuck) dual_.be_precise();

@@ -31,6 +31,7 @@ struct Certifier::Parts {
   std::optional<BallNets> nets;
   std::optional<LogitRanges> logit_ranges;
   PairConstants constants;
+  bool only_cheap = false;  // constants
   std::once_flag made_ranges = {};
   std::optional<BallRanges> ranges = {};
   std::optional<AffineNodes> affine = {};  // of graphs that are no chain
@@ -95,12 +96,21 @@ std::shared_ptr<const LogitTable> Certifier::logits(std::span<const double> poin
   const std::size_t size = at(parts_->inputs), count = points.size() / size;
   for (std::size_t s = 0; s < count && !(stop && stop()); s += kTogether) {
     const std::size_t some = std::min(kTogether, count - s);
-    const auto found = parts_->logit_ranges->of_each(points.subspan(s * size, some * size));
-    table->entries.insert(table->entries.end(), found.begin(), found.end());
-    table->samples = s + some;
+    const auto found = parts_->logit_ranges->of_each(points.subspan(s * size, some * size), stop);
+    table->entries.insert(table->entries.end(), found.logits.begin(), found.logits.end());
+    table->samples = s + found.samples;
+    if (found.samples < some) break;
   }
   table->entries.resize(count * at(parts_->classes), kEntire);
   return table;
+}
+
+const PairConstants& Certifier::find_cheap_constants(const RunContext& context) {
+  constexpr double kShare = 0.02;  // more would make them a little smaller
+  parts_->constants = cheap_pair_constants(parts_->graph, parts_->options.norm,
+                                           kShare * context.clock->limit(), context);
+  parts_->only_cheap = true;
+  return parts_->constants;
 }
 
 const PairConstants& Certifier::find_constants(std::chrono::duration<double> time,
@@ -109,8 +119,10 @@ const PairConstants& Certifier::find_constants(std::chrono::duration<double> tim
   std::optional<MarginNeeds> needs;
   if (purpose.logits)
     needs.emplace(*purpose.logits, purpose.labels, purpose.radii, parts_->classes);
-  parts_->constants = pair_constants(parts_->graph, parts_->options.norm, time.count(), context,
-                                     needs ? &*needs : nullptr);
+  parts_->constants =
+      pair_constants(parts_->graph, parts_->options.norm, time.count(), context,
+                     needs ? &*needs : nullptr, parts_->only_cheap ? &parts_->constants : nullptr);
+  parts_->only_cheap = false;
   return parts_->constants;
 }
 

@@ -2,6 +2,7 @@
 #include "robust/logit_ranges.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 
 #include "base/parallel.h"
@@ -164,34 +165,36 @@ LogitRanges::LogitRanges(const Graph& graph, const LayeredNet* net)
 LogitRanges::~LogitRanges() = default;
 
 std::vector<Interval> LogitRanges::of(std::span<const double> points) const {
-  return run(points, false);
+  return run(points, false, {}).logits;
 }
 
 // A BLAS may add in another order where matrices have another size.
-std::vector<Interval> LogitRanges::of_each(std::span<const double> points) const {
-  return run(points, true);
+LogitRanges::Known LogitRanges::of_each(std::span<const double> points,
+                                        const std::function<bool()>& stop) const {
+  return run(points, true, stop);
 }
 
-std::vector<Interval> LogitRanges::run(std::span<const double> points, bool padded) const {
+LogitRanges::Known LogitRanges::run(std::span<const double> points, bool padded,
+                                    const std::function<bool()>& stop) const {
   const Index size = input_size(graph_), count = std::ssize(points) / size;
   const Index classes = element_count(graph_.value(graph_.outputs()[0]).type.shape);
-  std::vector<Interval> logits(at(count * classes));
-  if (!layers_) {
-    parallel_for(count, 1, [&](Index first, Index last) {
-      for (Index s = first; s < last; ++s)
-        run_intervals(graph_, points.subspan(at(s * size), at(size)), &logits[at(s * classes)]);
-    });
-    return logits;
-  }
-  constexpr Index kPiece = 64;
-  parallel_for((count + kPiece - 1) / kPiece, 1, [&](Index first, Index last) {
-    for (Index p = first; p < last; ++p) {
-      const Index begin = p * kPiece, samples = std::min(kPiece, count - begin);
-      layers_->run(points.subspan(at(begin * size), at(samples * size)), padded ? kPiece : samples,
-                   &logits[at(begin * classes)]);
+  const Index piece = layers_ ? 64 : 1, pieces = (count + piece - 1) / piece;
+  std::vector<Interval> logits(at(count * classes), kEntire);
+  std::vector<char> done(at(pieces), 0);
+  std::atomic<Index> next = 0;  // in order, whoever does it: what is known has no holes
+  parallel_for(pieces, 1, [&](Index first, Index last) {
+    for (Index k = first; k < last; ++k) {
+      if (stop && stop()) return;
+      const Index p = next++, begin = p * piece, samples = std::min(piece, count - begin);
+      const auto some = points.subspan(at(begin * size), at(samples * size));
+      Interval* to = &logits[at(begin * classes)];
+      layers_ ? layers_->run(some, padded ? piece : samples, to) : run_intervals(graph_, some, to);
+      done[at(p)] = 1;
     }
   });
-  return logits;
+  const Index known = std::min(count, piece * (std::ranges::find(done, 0) - done.begin()));
+  std::fill(logits.begin() + known * classes, logits.end(), kEntire);
+  return {std::move(logits), at(known)};
 }
 
 }  // namespace lipscope

@@ -21,12 +21,19 @@ class LogitRanges {
 
   // Samples one after another, then logits.
   [[nodiscard]] std::vector<Interval> of(std::span<const double> points) const;
-  // The same for many: to the last bit, what is found for one does not depend on the others.
-  [[nodiscard]] std::vector<Interval> of_each(std::span<const double> points) const;
+  // The same for many: to the last bit, what is found for one does not depend on the others. `stop`
+  // is asked before every few: those behind may then have any logits.
+  struct Known {
+    std::vector<Interval> logits;
+    std::size_t samples = 0;  // from the first, whose logits are known
+  };
+  [[nodiscard]] Known of_each(std::span<const double> points,
+                              const std::function<bool()>& stop = {}) const;
 
  private:
   class Layers;
-  [[nodiscard]] std::vector<Interval> run(std::span<const double> points, bool padded) const;
+  [[nodiscard]] Known run(std::span<const double> points, bool padded,
+                          const std::function<bool()>& stop) const;
   const Graph& graph_;
   std::unique_ptr<const Layers> layers_;  // null: none
 };

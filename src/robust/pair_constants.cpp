@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "base/memory_budget.h"
 #include "base/parallel.h"
@@ -66,10 +67,11 @@ class PairSearch {
     found_.upper.assign(pairs_.size(), kNone);
   }
 
-  // What there is when the run has to end at once, or memory ends, is valid, too.
-  PairConstants run(const MarginNeeds* needs) {
+  // What there is when the run has to end at once, or memory ends, is valid, too. `known`: the cheap
+  // ones.
+  PairConstants run(const MarginNeeds* needs, const PairConstants* known) {
     try {
-      find_all(needs);
+      find_all(needs, known);
     } catch (const Stopped&) {
       found_.finished = false;
     } catch (const std::bad_alloc&) {
@@ -79,18 +81,44 @@ class PairSearch {
     return std::move(found_);
   }
 
+  PairConstants run_cheap() {
+    found_.finished = false;
+    (void)stopped_at_most([&] {
+      split();
+      find_cheap();
+      return 0.0;
+    });
+    return std::move(found_);
+  }
+
  private:
   enum class Stage { kQuick, kFine, kPieces };
 
-  void find_all(const MarginNeeds* needs) {
-    find_cheap();
+  void find_all(const MarginNeeds* needs, const PairConstants* known) {
+    split();
+    if (known != nullptr) {
+      found_.upper = known->upper;
+    } else {
+      find_cheap();
+    }
     if (layer_ && layer_->before.nodes().empty()) return;  // that is exact
     sdp_ = MarginSdp::read(graph_);
     factor_ = factor_to_euclid_up(norm_, input_size(graph_));
     if (sdp_ || std::isfinite(found_.upper[0].value)) {
-      find_shared();
-      context_.clock->counts_work() ? improve_all() : improve_in_order(needs);
+      const bool beside = sdp_ && team() > 1 && !context_.clock->counts_work();
+      if (pairs_.size() >= 3 && !beside) find_shared();
+      context_.clock->counts_work() ? improve_all()
+                                    : improve_in_order(needs, pairs_.size() >= 3 && beside);
     }
+  }
+
+  // As many pairs at once as there are threads, and room for their proofs.
+  [[nodiscard]] std::size_t team() const {
+    constexpr double kMostDoubles = 5e8;
+    const auto all = static_cast<std::size_t>(std::max(1, threads()));
+    if (!sdp_) return all;
+    const double room = kMostDoubles / std::max(1.0, sdp_->doubles());
+    return std::clamp<std::size_t>(static_cast<std::size_t>(room), 1, all);
   }
 
   void keep(std::size_t pair, const Bound& bound) {
@@ -114,7 +142,7 @@ class PairSearch {
     two.value = mul_up(two.value, sqrt_up(2));
     Bound most = best_proved({&graph_, {norm_, Norm::infinity()}, {}}, methods, whole_, context_);
     most.value = mul_up(most.value, 2);
-    for (std::size_t k = 0; k < pairs_.size(); ++k) keep(k, two.value <= most.value ? two : most);
+    keep_for_all(two.value <= most.value ? two : most);
   }
 
   [[nodiscard]] Graph margin_of(std::size_t pair) const {
@@ -123,17 +151,21 @@ class PairSearch {
     return select(graph_, row).graph;
   }
 
-  void find_cheap() {
+  void split() {
     constexpr double kMostProducts = 4e8;
     layer_ = split_last_layer(graph_);
-    if (layer_ && static_cast<double>(pairs_.size()) * static_cast<double>(layer_->rows.cols) <=
-                      kMostProducts) {
+    if (layer_ &&
+        static_cast<double>(pairs_.size()) * static_cast<double>(layer_->rows.cols) > kMostProducts)
+      layer_.reset();
+  }
+
+  void find_cheap() {
+    if (layer_) {
       const Query query{&layer_->before, {norm_, norm_}, {}};
       keep_products(layer_->before.nodes().empty() ? Bound{1, Guarantee::kProved, "layer-product"}
                                                    : best_proved(query, kCheap, whole_, context_));
       return;
     }
-    layer_.reset();
     if (pairs_.size() > kFewPairs) return keep_by_all_logits(kCheap);
     for (std::size_t k = 0; k < pairs_.size(); ++k) {
       const Graph margin = margin_of(k);
@@ -141,21 +173,27 @@ class PairSearch {
     }
   }
 
-  // One semidefinite bound for all pairs, where one for each may come too late.
+  [[nodiscard]] double part_of_time(double share) const {
+    return whole_.clock().now() + share * whole_.seconds_left();
+  }
+
+  // Of the margin of any pair, by the constant of all logits together.
+  [[nodiscard]] Bound shared_sdp() const {
+    const OwnBudget budget(*context_.clock, part_of_time(0.5), 0.1 * seconds_);
+    const double logits = stopped_at_most([&] { return sdp_->logits(budget); });
+    return {mul_up(mul_up(logits, sqrt_up(2)), factor_), Guarantee::kProved, "lipsdp"};
+  }
+
+  void keep_for_all(const Bound& bound) {
+    for (std::size_t k = 0; k < pairs_.size(); ++k) keep(k, bound);
+  }
+
+  // One bound for all pairs, where one for each may come too late.
   void find_shared() {
-    if (pairs_.size() < 3) return;
-    const auto part = [&](double share) {
-      return whole_.clock().now() + share * whole_.seconds_left();
-    };
     if (sdp_) {
-      const OwnBudget budget(*context_.clock, part(0.5), 0.1 * seconds_);
-      const Bound all{
-          mul_up(mul_up(stopped_at_most([&] { return sdp_->logits(budget); }), sqrt_up(2)),
-                 factor_),
-          Guarantee::kProved, "lipsdp"};
-      for (std::size_t k = 0; k < pairs_.size(); ++k) keep(k, all);
+      keep_for_all(shared_sdp());
     } else if (layer_ && !layer_->before.nodes().empty()) {
-      const OwnBudget budget(*context_.clock, part(0.4), 0.4 * seconds_);
+      const OwnBudget budget(*context_.clock, part_of_time(0.4), 0.4 * seconds_);
       for (const Methods& methods : kOthers) {
         const Query query{&layer_->before, {norm_, norm_}, {}};
         Bound before = kNone;
@@ -219,26 +257,22 @@ class PairSearch {
     return list;
   }
 
-  // As many pairs at once as there are threads, and room for their proofs.
-  void improve_in_order(const MarginNeeds* needs) {
-    constexpr double kMostDoubles = 5e8;
-    auto team = static_cast<std::size_t>(std::max(1, threads()));
-    if (sdp_)
-      team = std::clamp<std::size_t>(
-          static_cast<std::size_t>(kMostDoubles / std::max(1.0, sdp_->doubles())), 1, team);
+  // `shared`: the bound of all pairs is still to be found, beside the first ones.
+  void improve_in_order(const MarginNeeds* needs, bool shared) {
     for (const Stage stage : stages()) {
       std::vector<bool> done(pairs_.size());
       double hope = stage == Stage::kFine ? 0.99 : 0.4, longest = 0;
       while (true) {
-        const std::vector<std::size_t> batch = next_pairs(needs, hope, done, team);
-        if (batch.empty()) break;
+        const std::vector<std::size_t> batch =
+            next_pairs(needs, hope, done, team() - (shared ? 1 : 0));
+        if (batch.empty() && !shared) break;
         if (!(whole_.seconds_left() > 0.8 * longest)) {
           found_.finished = false;
           return;
         }
         show_progress();
         const double start = whole_.clock().now();
-        for (const double gain : improve(batch, stage))
+        for (const double gain : improve(batch, stage, std::exchange(shared, false)))
           if (stage == Stage::kQuick) hope = std::clamp(0.95 * gain, hope / 1.5, 0.9);
         for (const std::size_t k : batch) done[k] = true;
         longest = whole_.clock().now() - start;
@@ -266,20 +300,27 @@ class PairSearch {
     return order;
   }
 
-  // By how much each got smaller.
-  std::vector<double> improve(const std::vector<std::size_t>& batch, Stage stage) {
+  // By how much each got smaller. `shared`: finds the bound of all pairs, too.
+  std::vector<double> improve(const std::vector<std::size_t>& batch, Stage stage, bool shared) {
     std::vector<Bound> bounds(batch.size(), kNone);
+    Bound all = kNone;
     const auto one = [&](std::size_t b) {
+      if (b == batch.size()) {
+        all = shared_sdp();
+        return;
+      }
       const OwnBudget budget(*context_.clock, whole_.end(), 0);
       bounds[b] = improved(batch[b], stage, budget);
     };
-    if (batch.size() == 1) {
+    const Index tasks = std::ssize(batch) + (shared ? 1 : 0);
+    if (tasks == 1) {
       one(0);
     } else {
-      parallel_for(std::ssize(batch), 1, [&](Index first, Index last) {
+      parallel_for(tasks, 1, [&](Index first, Index last) {
         for (Index b = first; b < last; ++b) one(at(b));
       });
     }
+    keep_for_all(all);
     std::vector<double> gains;
     for (std::size_t b = 0; b < batch.size(); ++b) {
       if (std::isfinite(bounds[b].value) && found_.upper[batch[b]].value > 0)
@@ -324,9 +365,15 @@ class PairSearch {
 
 const Bound& PairConstants::at(Index i, Index j) const { return upper[pair_place(classes, i, j)]; }
 
+PairConstants cheap_pair_constants(const Graph& graph, const Norm& norm, double seconds,
+                                   const RunContext& context) {
+  return PairSearch(graph, norm, seconds, context).run_cheap();
+}
+
 PairConstants pair_constants(const Graph& graph, const Norm& norm, double seconds,
-                             const RunContext& context, const MarginNeeds* needs) {
-  return PairSearch(graph, norm, seconds, context).run(needs);
+                             const RunContext& context, const MarginNeeds* needs,
+                             const PairConstants* known) {
+  return PairSearch(graph, norm, seconds, context).run(needs, known);
 }
 
 }  // namespace lipscope

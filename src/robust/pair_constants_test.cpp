@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/parallel.h"
 #include "base/rounding.h"
 #include "estimate/jacobian_norm.h"
 #include "lipscope/evaluate.h"
@@ -135,6 +136,45 @@ TEST(PairConstants, DoNotDependOnNeedsUnderABudgetOfWork) {
   const PairConstants with = pair_constants(graph, Norm(2), 0.2, by_work(), &needs);
   const PairConstants without = pair_constants(graph, Norm(2), 0.2, by_work(), nullptr);
   for (std::size_t k = 0; k < 6; ++k) EXPECT_EQ(with.upper[k].value, without.upper[k].value);
+}
+
+TEST(PairConstants, CheapOnesAreFoundOnceAndGoneOnFrom) {
+  Rng rng(9);
+  const Graph graph = some_classifier(rng, 6, 56, 2, 4);
+  PairConstants known = cheap_pair_constants(graph, Norm(2), 0, by_work());
+  for (const Bound& bound : known.upper) EXPECT_TRUE(std::isfinite(bound.value));
+  EXPECT_FALSE(known.finished);
+  for (Bound& bound : known.upper)
+    bound.value *= 1e3;  // would be found again where it is looked for
+  const PairConstants found = pair_constants(graph, Norm(2), 0, by_work(), nullptr, &known);
+  for (std::size_t k = 0; k < known.upper.size(); ++k)
+    EXPECT_EQ(found.upper[k].value, known.upper[k].value);
+}
+
+TEST(PairConstants, ThatNobodyNeedsAreThoseOfAllLogitsForAnyNumberOfThreads) {
+  Rng rng(8);
+  const Graph graph = some_classifier(rng, 6, 56, 2, 4);
+  LogitTable logits;
+  for (const double z : {3.0, 2.9, -90.0, -90.0}) logits.entries.push_back(point(z));
+  const std::vector<Index> labels{0};
+  const std::vector<double> radii{1e-3};
+  const MarginNeeds needs(logits, labels, radii, 4);
+  const Query all{&graph, {Norm(2), Norm(2)}, {}};
+  const double shared = find_bracket(all, {.methods = {"lipsdp"}}, by_work())
+                            .bracket.upper(Guarantee::kProved)
+                            ->value;
+  const int before = threads();
+  for (const int count : {1, 2}) {
+    set_threads(count);
+    const PairConstants found =
+        pair_constants(graph, Norm(2), 1e6, {.clock = RunClock::by_wall(HUGE_VAL)}, &needs);
+    for (Index j = 2; j < 4; ++j) {
+      EXPECT_EQ(found.at(0, j).method, "lipsdp");
+      EXPECT_NEAR(found.at(0, j).value, std::sqrt(2) * shared, 0.01 * shared);
+    }
+    EXPECT_LT(found.at(0, 1).value, found.at(0, 2).value);
+  }
+  set_threads(before);
 }
 
 TEST(MarginNeeds, NameThePairsThatStandInTheWay) {

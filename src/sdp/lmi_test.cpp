@@ -17,11 +17,11 @@ namespace {
 using testing_support::GraphMaker;
 
 std::optional<SdpNetwork> network_of(const Graph& graph, const Domain& domain = {},
-                                     std::string* reason = nullptr) {
+                                     std::string* reason = nullptr, Index most = 1000) {
   ValueBoxes boxes(graph, input_boxes(graph, domain));
   std::string why;
   auto network = as_sdp_network(
-      graph, [&](ValueId id) -> const Box& { return boxes.at(id); }, 1000, why);
+      graph, [&](ValueId id) -> const Box& { return boxes.at(id); }, most, why);
   if (reason != nullptr) *reason = why;
   return network;
 }
@@ -58,6 +58,29 @@ TEST(Lipsdp, AbsoluteValueIsExact) {
   const double bound = constant_up(*net, found.rho);
   EXPECT_GE(bound, 1);
   EXPECT_LE(bound, 1 + 1e-3);
+}
+
+// A proof of so many units costs more than many steps towards it: it is not tried in vain.
+TEST(Lipsdp, DearProofsAreTriedWhenTheyCanSucceed) {
+  Rng rng(3);
+  GraphMaker maker;
+  ValueId x = maker.input({1, 1000});
+  const auto dense = [&](Index to) {
+    return maker.add("MatMul", {x, maker.weights(random_tensor(rng, {1000, to}, -0.05, 0.05))});
+  };
+  for (int layer = 0; layer < 3; ++layer) x = maker.add("Relu", {dense(1000)});
+  const auto net = network_of(maker.finish(dense(1)), {}, nullptr, 5000);
+  ASSERT_TRUE(net);
+  int proved = 0, failed = 0;
+  solve_lipsdp(
+      *net, 3e-3, *RunClock::by_work(1), [] { return false; },
+      [&](const LipsdpGuess& guess) {
+        const bool holds = proves(*net, guess.multipliers, guess.rho, {}, true);
+        ++(holds ? proved : failed);
+        return holds;
+      });
+  EXPECT_EQ(proved, 1);
+  EXPECT_EQ(failed, 0);
 }
 
 // All weights positive: the constant is that of the linear network, and the bound meets it.

@@ -259,11 +259,15 @@ TEST_F(CertifyCli, WholeNumbersWithoutScaleGiveAHint) {
 }
 
 TEST_F(CertifyCli, AccuracyNearChanceGivesAHint) {
-  const Outcome result = run(
-      "certify --limit 100 --effort 1/20 " + kModels + "fashion_cnn.onnx --data " + kModels +
-      "fashion_test_images.idx3.gz --labels " + kModels + "fashion_test_labels.idx1.gz --scale=-1");
+  const std::string call = "certify --limit 100 " + kModels + "fashion_cnn.onnx --data " + kModels +
+                           "fashion_test_images.idx3.gz --labels " + kModels +
+                           "fashion_test_labels.idx1.gz --scale=-1";
+  const Outcome result = run(call + " --effort 0.01");
   EXPECT_EQ(result.code, 0) << result.err;
   EXPECT_NE(result.out.find("near chance"), std::string::npos) << result.out;
+  // Samples that the time did not suffice for are not wrong ones.
+  const Outcome none = run(call + " --time 0");
+  EXPECT_EQ(none.out.find("near chance"), std::string::npos) << none.out;
 }
 
 TEST_F(CertifyCli, NormalisationOutsideTheModelIsAnOptionWithAWarning) {
