@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "lipscope/error.h"
 #include "ops/integers.h"
 #include "ops/max_relax.h"
 
@@ -96,7 +97,17 @@ struct ReduceMean : Adding {
   static double slope(double, double, double n) { return 1 / n; }
   static Interval weight(double n) { return point(1) / point(n); }
   static constexpr bool kDivides = true;
+  // A mean is never beyond its type, but the sum may be, and runtimes do not agree on it then.
   struct Integer : AddIntegers {
+    Index merge(Index a, Index b) const {
+      const Index sum = add_integers(a, b);
+      const bool wraps =
+          type == ElementType::kUInt64 ? bits_of(sum) < bits_of(a) : ((a ^ sum) & (b ^ sum)) < 0;
+      if (wraps)
+        throw Error(ErrorCode::kUnsupported,
+                    "operator ReduceMean: whole numbers whose sum is beyond 64 bits");
+      return sum;
+    }
     Index finish(Index acc, Index n) const { return divide_integers(type, acc, n); }
   };
 };
