@@ -274,9 +274,11 @@ OpKind reduce_kind() {
     auto cases = reduction_cases(rng, kAxesInputSince<F>, positive ? 0.5 : -2, 2);
     if (requires { typename F::Integer; }) {
       for (const ElementType type : {ElementType::kInt32, ElementType::kUInt64}) {
-        cases.push_back({.inputs = {{Tensor(type, {2, 3}, std::vector<Index>{4, -1, 2, 7, 0, 9})}},
-                         .attributes = {{"axes", std::vector<Index>{1}}},
-                         .opset = 12});
+        const Index high = std::is_same_v<F, ReduceMean> ? -8 : -1;  // sums of means do not wrap
+        cases.push_back(
+            {.inputs = {{Tensor(type, {2, 3}, std::vector<Index>{4, high, 2, 7, 0, 9})}},
+             .attributes = {{"axes", std::vector<Index>{1}}},
+             .opset = 12});
       }
     }
     if (kNoOp<F>) {

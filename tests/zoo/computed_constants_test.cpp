@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "estimate/counted_for_test.h"
 #include "lipscope/bound.h"
@@ -413,6 +414,12 @@ TEST(ComputedConstants, WhatIsNotDecidedIsRefused) {
     Sheet s;
     const Name third = s.add("Div", {s.number(1), s.number(3)});
     refused(s, s.add("Clip", {s.number(7), "", third}), "Clip_");
+  }
+  {
+    // A sum beyond its type: some runtimes add in float64, others wrap around.
+    Sheet s;
+    const Index most = std::numeric_limits<Index>::max();
+    refused(s, s.real(s.add("ReduceMean", {s.integers({2}, {most, most})})), "ReduceMean");
   }
 }
 
