@@ -79,20 +79,20 @@ class Numbers : public Cli {
   }
 };
 
-// What each command needs to come to the option; --time 0 so that it does nothing with it.
+// What each command needs to come to the option, and little work to do with it.
 std::string arguments_of(const std::string& command, const std::string& logits) {
   const std::string mlp = kModels + "fashion_mlp.onnx", image = kModels + "fashion_image.npy",
                     three = kModels + "fashion_mlp.expected.npz";
   const std::map<std::string, std::string> all = {
       {"inspect", mlp},
       {"eval", mlp + " --input " + image},
-      {"bound", mlp + " --methods layer-product --time 0"},
+      {"bound", mlp + " --methods layer-product --effort 1/1000"},
       {"check", mlp + " " + image},
       {"certify", mlp + " --data " + kModels + "fashion_test_images.idx3.gz --labels " + kModels +
-                      "fashion_test_labels.idx1.gz --limit 1 --scale 1 --time 0"},
-      {"softmax", logits + " --time 0"},
-      {"attention", mlp + " --input " + three + " --time 0"},
-      {"game", logits + " --tau 1 --time 0"},
+                      "fashion_test_labels.idx1.gz --limit 1 --scale 1 --effort 1/1000"},
+      {"softmax", logits + " --effort 1/1000"},
+      {"attention", mlp + " --input " + three + " --effort 1/1000"},
+      {"game", logits + " --tau 1 --effort 1/1000"},
       {"report", image}};
   return command + " " + all.at(command);
 }
@@ -113,7 +113,7 @@ TEST_P(NumbersOf, AreDecimalsOrFractions) {
   for (const NumberOption& option : number_options(command)) {
     if (common.contains(option.name) && command != "game") continue;  // declared once for all
     std::string arguments = without(call, option.name);
-    if (option.name == "--effort") arguments = without(arguments, "--time");
+    if (option.name == "--time") arguments = without(arguments, "--effort");
     if (option.name == "--radius" && command == "bound") arguments += " --at " + image;
     if (option.name == "--ball") arguments += " --radius 1 --at " + image;
     const auto with = [&](const std::string& number) {
