@@ -12,6 +12,7 @@
 #include "base/parallel.h"
 #include "base/rounding.h"
 #include "bounds/derivative_boxes.h"
+#include "bounds/jumps.h"
 #include "linalg/operator_norm.h"
 #include "ops/box_product.h"
 #include "ops/elementwise.h"
@@ -336,8 +337,13 @@ class Expander {
 Expansion euclidean_bound(const Graph& graph, const Domain& domain,
                           const std::function<bool()>& should_stop) {
   Units units = find_units(graph);
-  // At a point no unit changes.
-  if (domain.ball->radius == 0) units = {};
+  // At a point no unit changes, but the limit of small balls sees what jumps there [local-5].
+  if (domain.ball->radius == 0) {
+    units = {};
+    const std::string jump =
+        jump_next_to(graph, split_inputs(graph, domain.ball->center.doubles()));
+    if (!jump.empty()) return {kInf, "node '" + jump + "': no bounded slope next to the point"};
+  }
   if (!units.reason.empty()) return {kInf, units.reason};
   const double inputs = static_cast<double>(input_size(graph));
   double rows = static_cast<double>(entries_of(graph, graph.outputs()[0])), before = inputs;

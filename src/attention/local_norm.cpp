@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "attention/interval_matrix.h"
+#include "bounds/jumps.h"
 #include "bounds/near_point.h"
 #include "bounds/wide_point.h"
 #include "linalg/definite.h"
@@ -158,7 +159,8 @@ LocalNorm local_norm(const Graph& graph, std::span<const Tensor> given,
     if (proved >= 0.5 * seen) norm.lower = Bound{proved, Guarantee::kProved, theorem};
   }
   if (const auto proved = box_norm_up(graph, boxes, wanted, effort);
-      proved && *proved <= 2 * std::max(seen, kMinSubnormal)) {
+      proved && *proved <= 2 * std::max(seen, kMinSubnormal) &&
+      jump_next_to(graph, inputs).empty()) {
     norm.upper = Bound{*proved, Guarantee::kProved, "attention-17"};
     return norm;
   }

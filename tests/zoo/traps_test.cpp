@@ -223,5 +223,20 @@ TEST(Traps, CoefficientsBelowAllNormalNumbersOfLargeInputs) {
   expect_at_least(m.finish(m.add("MatMul", {y, number(1e308)})), domain, 1e-12);
 }
 
+// A ball of radius 0 is the limit of small balls. On those around the edge of a step there is no
+// finite constant, though at the edge itself every step looks flat.
+TEST(Traps, StepsAreNotFlatAtTheirEdges) {
+  const auto at = [](double x) {
+    return Domain{.box = {}, .ball = Ball{Tensor::vector({x}), 0, Norm(2)}};
+  };
+  for (const auto& [op, edge] : std::vector<std::pair<const char*, double>>{
+           {"Floor", 1}, {"Ceil", 1}, {"Round", 0.5}, {"Sign", 0}, {"ThresholdedRelu", 1}}) {
+    expect_at_least(testing_support::unary(op), at(edge), kInf);
+    GraphMaker m;  // The edge is met on the way.
+    const ValueId moved = m.add("Add", {m.input({1, 1}), m.weights({1}, {edge - 3})});
+    expect_at_least(m.finish(m.add(op, {moved})), at(3), kInf);
+  }
+}
+
 }  // namespace
 }  // namespace lipscope
