@@ -67,8 +67,8 @@ class PairSearch {
     found_.upper.assign(pairs_.size(), kNone);
   }
 
-  // What there is when the run has to end at once, or memory ends, is valid, too. `known`: the cheap
-  // ones.
+  // What there is when the run has to end at once, or memory ends, is valid, too. `known`: the
+  // cheap ones.
   PairConstants run(const MarginNeeds* needs, const PairConstants* known) {
     try {
       find_all(needs, known);

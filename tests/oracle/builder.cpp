@@ -153,6 +153,22 @@ Value Builder::random_constant(Type type, Dims dims, double low, double high) {
   return constant(type, std::move(dims), entries);
 }
 
+namespace {
+
+// A rounding error may be the next step.
+bool jumps(const std::string& op) {
+  static const std::set<std::string> kSteps = {"Floor", "Ceil", "Round", "Sign"};
+  return kSteps.contains(op);
+}
+
+// Nothing in float64, or next to it: times a large number it is 0, not what it should be.
+bool is_tiny(const Number& e) {
+  constexpr double kTiny = 1e-200;
+  return std::abs(e.middle()) < kTiny && !(e.is_exact() && sgn(e.exact()) == 0);
+}
+
+}  // namespace
+
 std::vector<Value> Builder::add_all(const std::string& op, const std::vector<Value>& inputs,
                                     const Attributes& attributes, int outputs) {
   auto* node = model_.mutable_graph()->add_node();
@@ -181,6 +197,7 @@ std::vector<Value> Builder::add_all(const std::string& op, const std::vector<Val
         if (moving && (!e.is_finite() || std::abs(e.middle()) > kLargest))
           throw Rejected("a value");
         if (e.is_nan()) throw Rejected("no number");
+        if (moving && (jumps(op) || is_tiny(e))) tame = false;
       }
       values.push_back({node->output(k), std::move(array)});
     }
