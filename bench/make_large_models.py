@@ -8,21 +8,7 @@ bound: chain_784-2000x5-10, chain_100-300x50-10 and chain_100-1000x50-10 (49 mil
 which the growth of time with width and depth is read. All from fixed seeds; the chains need numpy."""
 import array, pathlib, random, sys
 
-
-def varint(n):
-    out = bytearray()
-    while True:
-        out.append(n & 127 | (128 if n > 127 else 0))
-        n >>= 7
-        if not n:
-            return bytes(out)
-
-
-def field(number, value):
-    if isinstance(value, int):
-        return varint(number << 3) + varint(value)
-    data = value.encode() if isinstance(value, str) else value
-    return varint(number << 3 | 2) + varint(len(data)) + data
+from onnx_bytes import field, ints, model, node, value
 
 
 def tensor(name, dims, spread, rng):
@@ -36,26 +22,6 @@ def tensor(name, dims, spread, rng):
         data.extend(block[shift:] + block[:shift])
     raw = data[:count].tobytes()
     return b"".join(field(1, d) for d in dims) + field(2, 1) + field(8, name) + field(9, raw)
-
-
-def ints(name, values):
-    return field(1, name) + field(20, 7) + b"".join(field(8, v) for v in values)
-
-
-def node(op, inputs, output, attributes=()):
-    return (b"".join(field(1, i) for i in inputs) + field(2, output) + field(3, output) + field(4, op)
-            + b"".join(field(5, a) for a in attributes))
-
-
-def value(name, dims):
-    shape = b"".join(field(1, field(1, d)) for d in dims)
-    return field(1, name) + field(2, field(1, field(1, 1) + field(2, shape)))
-
-
-def model(nodes, weights, inputs, outputs):
-    graph = (b"".join(field(1, n) for n in nodes) + field(2, "large") + b"".join(field(5, w) for w in weights)
-             + field(11, inputs) + field(12, outputs))
-    return field(1, 8) + field(7, graph) + field(8, field(1, "") + field(2, 13))
 
 
 def mlp(rng):
@@ -99,11 +65,11 @@ def vgg(rng):
     nodes, weights, x, channels = [], [], "x", 3
     for i, (k, pool) in enumerate([(64, 0), (64, 1), (128, 0), (128, 1), (256, 0), (256, 1)]):
         weights += [tensor(f"w{i}", [k, channels, 3, 3], (2 / (9 * channels)) ** 0.5, rng), tensor(f"b{i}", [k], 0.1, rng)]
-        nodes.append(node("Conv", [x, f"w{i}", f"b{i}"], f"c{i}", [ints("pads", [1, 1, 1, 1])]))
+        nodes.append(node("Conv", [x, f"w{i}", f"b{i}"], f"c{i}", ints("pads", [1, 1, 1, 1])))
         nodes.append(node("Relu", [f"c{i}"], f"r{i}"))
         x, channels = f"r{i}", k
         if pool:
-            nodes.append(node("MaxPool", [x], f"p{i}", [ints("kernel_shape", [2, 2]), ints("strides", [2, 2])]))
+            nodes.append(node("MaxPool", [x], f"p{i}", ints("kernel_shape", [2, 2]), ints("strides", [2, 2])))
             x = f"p{i}"
     nodes.append(node("Flatten", [x], "flat"))
     for i, (n, k) in enumerate([(4096, 1400), (1400, 10)]):

@@ -72,7 +72,7 @@ constexpr double allowed(double gigabytes) { return 1.05e9 * gigabytes + 3e7; }
 const std::string kLarge = kModels + "fashion_cnn.onnx --memory 0.08 --time 20 ";
 
 TEST_F(MemoryCli, WhatIsFoundBeforeTheLimitIsPrinted) {
-  if (!has_own_allocator()) GTEST_SKIP();
+  if (!has_own_allocator()) GTEST_SKIP() << "sanitizers have an allocator of their own";
   const std::string proof = (folder_ / "proof.json").string();
   const std::string command = "bound " + kLarge + "--methods layer-product,lipsdp ";
   const Measured found = measure(command + "--json --certificate " + proof);
@@ -93,12 +93,12 @@ TEST_F(MemoryCli, WhatIsFoundBeforeTheLimitIsPrinted) {
 }
 
 TEST_F(MemoryCli, NothingFoundIsAFailure) {
-  if (!has_own_allocator()) GTEST_SKIP();
+  if (!has_own_allocator()) GTEST_SKIP() << "sanitizers have an allocator of their own";
   expect_failure("bound " + kLarge + "--methods lipsdp", 4, "raise --memory");
 }
 
 TEST_F(MemoryCli, RadiiAreCertifiedWithinTheLimit) {
-  if (!has_own_allocator()) GTEST_SKIP();
+  if (!has_own_allocator()) GTEST_SKIP() << "sanitizers have an allocator of their own";
   const Measured found = measure(
       "certify " + kLarge + "--scope local --limit 2 --radii 0.1 --scale 1/255 --json --data " +
       kModels + "fashion_test_images.idx3.gz --labels " + kModels + "fashion_test_labels.idx1.gz");
@@ -114,7 +114,7 @@ TEST_F(MemoryCli, ALimitThatLeavesNoRoomIsRefused) {
 }
 
 TEST_F(MemoryCli, AModelThatDoesNotFitSaysSo) {
-  if (!has_own_allocator()) GTEST_SKIP();
+  if (!has_own_allocator()) GTEST_SKIP() << "sanitizers have an allocator of their own";
   const Measured run_ = measure("inspect --memory 0.1 " + dense({2500, 2500, 1}));
   EXPECT_EQ(run_.outcome.code, 4) << run_.outcome.err;
   EXPECT_LE(run_.peak, allowed(0.1));
