@@ -33,20 +33,6 @@ Requirement parse_requirement(const std::string& text) {
   return result;
 }
 
-// A squash keeps the order of all entries unless it normalises them in groups; a softmax of n equal
-// entries gives 1/n each.
-bool keeps_order(const Graph& graph, const Node& squash) {
-  if (squash.op->name() == "Sigmoid") return true;
-  const Shape& shape = graph.value(squash.inputs[0]).type.shape;
-  const Tensor zeros = Tensor::zeros(ElementType::kFloat64, shape);
-  const Box box{zeros, zeros};
-  const auto shares = squash.op->range(std::span(&box, 1));
-  if (!shares) return false;
-  const double share = (*shares)[0].upper.doubles()[0];
-  const double group = 1 / (squash.op->name() == "Softmax" ? share : std::exp(share));
-  return group > 0.75 * static_cast<double>(element_count(shape));
-}
-
 ElementType format_of(const std::string& name) {
   return name == "float16"    ? ElementType::kFloat16
          : name == "bfloat16" ? ElementType::kBFloat16
@@ -69,7 +55,7 @@ std::string scale_hint(const CertifyFlags& flags) {
 
 const Node* find_squash(const Graph& whole, const CertifyFlags& flags, Certified& found) {
   const Node* squash = final_squash(whole);
-  if (squash == nullptr || !keeps_order(whole, *squash)) return nullptr;
+  if (squash == nullptr || !keeps_order(*squash->op)) return nullptr;
   (flags.inference.empty() ? found.dropped : found.squash) = squash->op->name();
   return squash;
 }

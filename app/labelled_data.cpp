@@ -115,23 +115,22 @@ Range range_of(const Entries& entries) {
 void keep_shard(LabelledData& data, const DataFlags& flags) {
   const Shard shard = parse_shard(flags.shard);
   const Index end = flags.limit > 0 ? std::min(data.count, flags.limit) : data.count;
-  LabelledData kept = data;
-  kept.points.clear();
-  kept.labels.clear();
-  for (Index s = shard.part - 1; s < end; s += shard.of) {
-    const auto sample =
-        std::span(data.points)
-            .subspan(static_cast<std::size_t>(s * data.size), static_cast<std::size_t>(data.size));
-    kept.points.insert(kept.points.end(), sample.begin(), sample.end());
-    kept.labels.push_back(data.labels[static_cast<std::size_t>(s)]);
-    kept.indices.push_back(s);
+  data.count = 0;
+  for (Index s = shard.part - 1; s < end; s += shard.of, ++data.count) {
+    // In place: no sample moves to the right.
+    if (s > data.count)
+      std::copy_n(data.points.begin() + s * data.size, data.size,
+                  data.points.begin() + data.count * data.size);
+    data.labels[static_cast<std::size_t>(data.count)] = data.labels[static_cast<std::size_t>(s)];
+    data.indices.push_back(s);
   }
-  kept.count = std::ssize(kept.indices);
-  if (kept.count == 0)
+  if (data.count == 0)
     throw Error(ErrorCode::kUsage, fmt::format("--shard {}: there are only {} samples, so this "
                                                "part has none",
                                                flags.shard, end));
-  data = std::move(kept);
+  data.points.resize(static_cast<std::size_t>(data.count * data.size));
+  data.points.shrink_to_fit();
+  data.labels.resize(static_cast<std::size_t>(data.count));
 }
 
 void normalise(LabelledData& data, const DataFlags& flags) {
@@ -230,6 +229,8 @@ LabelledData read_labelled(const OnnxModel& model, const DataFlags& flags) {
   require_scale(model, arrays, flags);
   if (arrays.size() == 1) arrays[0].name.clear();
   const Samples samples = match_samples(model, arrays, result.scale);
+  const Shape shape = arrays.size() == 1 ? arrays[0].tensor.shape() : Shape{};
+  arrays.clear();  // they are as large as the samples
   result.options = samples.options;
   result.options.known.clear();
   result.count = samples.count;
@@ -241,6 +242,7 @@ LabelledData read_labelled(const OnnxModel& model, const DataFlags& flags) {
   }
   require_one_each(result.labels, samples.count, result.size, flags);
   result.in_file = result.count;
+  result.points.reserve(static_cast<std::size_t>(result.count * result.size));
   for (Index s = 0; s < result.count; ++s) {
     for (const ModelInput& input : model.inputs()) {
       const Tensor& entries = samples.inputs.at(input.name);
@@ -256,7 +258,7 @@ LabelledData read_labelled(const OnnxModel& model, const DataFlags& flags) {
         fmt::format("sample {} holds {} at entry {}; every entry has to be a finite number",
                     place / result.size, *wrong, place % result.size));
   }
-  if (arrays.size() == 1) result.image = image_shape(arrays[0].tensor.shape(), result.size);
+  if (!shape.empty()) result.image = image_shape(shape, result.size);
   result.scaled = range_of(result.points);
   result.whole = std::ranges::all_of(result.points, [](double x) { return x == std::floor(x); });
   result.sha256 = digest_of_file(flags.data, std::as_bytes(std::span(result.points)));

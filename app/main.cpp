@@ -236,6 +236,7 @@ int main(int argc, char** argv) {
   for (Subcommand& sub : subcommands) {
     if (!sub.app->parsed()) continue;
     try {
+      require_items(*sub.app, {argv, static_cast<std::size_t>(argc)});
       return run(sub);
     } catch (const Error& error) {
       return fail(sub.common, error.code(), error.what());

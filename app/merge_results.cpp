@@ -153,6 +153,12 @@ void summarise_certify(const std::vector<NamedResult>& results, Json& document) 
     if (row.label < 0 || row.label >= table.classes)
       refuse(fmt::format("sample {} has label {}, but there are {} classes", row.index, row.label,
                          table.classes));
+    if (row.attack_radius && *row.attack_radius < row.radius)
+      refuse(fmt::format("sample {} has another class at distance {}, within its radius of {}",
+                         row.index, *row.attack_radius, row.radius));
+    if (!row.right() && row.radius > 0)
+      refuse(fmt::format("sample {} has a radius of {}, but its class is not that of its label",
+                         row.index, row.radius));
   }
   add_table(table, document);
   if (document.contains("margins")) document["margins"] = least_margins(results);

@@ -101,4 +101,27 @@ CLI::Option* takes_limit(CLI::Option* option) {
       [](std::string& text) { return text == "inf" ? std::string() : to_decimal(text); }, ""));
 }
 
+void require_items(const CLI::App& command, std::span<char* const> arguments) {
+  for (const CLI::Option* option : command.get_options()) {
+    const char comma = option->get_delimiter();
+    if (comma == '\0' || option->count() == 0) continue;
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      const std::string_view argument = arguments[i];
+      const std::string name = option->get_name();
+      std::string_view list;
+      if (argument == name && i + 1 < arguments.size()) {
+        list = arguments[i + 1];
+      } else if (argument.starts_with(name + "=")) {
+        list = argument.substr(name.size() + 1);
+      } else {
+        continue;
+      }
+      if (list.starts_with(comma) || list.ends_with(comma) ||
+          list.find(std::string(2, comma)) != std::string_view::npos)
+        throw Error(ErrorCode::kUsage,
+                    fmt::format("{} '{}': an item of the list is missing", name, list));
+    }
+  }
+}
+
 }  // namespace lipscope::app

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -10,8 +11,9 @@
 #include "lipscope/tensor.h"
 
 namespace CLI {
+class App;
 class Option;
-}
+}  // namespace CLI
 
 namespace lipscope::app {
 
@@ -30,5 +32,9 @@ CLI::Option* takes_numbers(CLI::Option* option);
 CLI::Option* takes_whole(CLI::Option* option);
 // Numbers, and "inf" for no limit.
 CLI::Option* takes_limit(CLI::Option* option);
+
+// Throws kUsage where a list on the command line has an item without text, which CLI11 passes over:
+// "1," is a list that was cut off.
+void require_items(const CLI::App& command, std::span<char* const> arguments);
 
 }  // namespace lipscope::app

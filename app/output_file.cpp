@@ -44,6 +44,20 @@ int write_and_close(int file, std::string_view text) {
   return ::close(file) != 0 && error == 0 ? errno : error;
 }
 
+// Opening a pipe that nobody reads would wait for ever: it fails with ENXIO.
+int open_special(const fs::path& path) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+  if (file < 0) return file;
+  const int flags = ::fcntl(file, F_GETFL);
+  if (flags < 0 || ::fcntl(file, F_SETFL, flags & ~O_NONBLOCK) < 0) {
+    const int error = errno;
+    ::close(file);
+    errno = error;
+    return -1;
+  }
+  return file;
+}
+
 bool is_special(const fs::path& path) {
   std::error_code none;
   const fs::file_status status = fs::status(path, none);
@@ -124,8 +138,11 @@ void write_file(const std::string& path, const std::string& text) {
   const fs::path target = output_target(path);
   int error = 0;
   if (is_special(target)) {
-    const int file = ::open(target.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    const int file = open_special(target);
     error = file < 0 ? errno : write_and_close(file, text);
+    if (error == ENXIO && fs::is_fifo(target))
+      throw Error(ErrorCode::kBadFile,
+                  fmt::format("{}: a pipe that nobody reads; start its reader first", path));
   } else {
     error = PartialFile(target).finish(text);
   }

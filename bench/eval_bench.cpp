@@ -16,7 +16,7 @@
 #include "lipscope/evaluate.h"
 #include "lipscope/model.h"
 #include "lipscope/samples.h"
-#include "ops/conv.h"
+#include "ops/windows/conv.h"
 
 namespace lipscope {
 namespace {
@@ -123,7 +123,7 @@ int main(int argc, char** argv) {
   const auto batch = checked_batch(model, graph, argc > 2 ? argv[2] : stem + ".expected.npz");
   std::vector<BareConvolution> bare;
   for (const Node& node : graph.nodes()) {
-    if (const auto form = as_convolution(*node.op);
+    if (const ConvForm* form = node.op->convolution();
         form && !form->transposed && form->shape.groups == 1) {
       bare.emplace_back(form->shape);
     }

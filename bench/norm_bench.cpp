@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "best_seconds.h"
-#include "linalg/operator_norm.h"
-#include "linalg/padded_conv_norm.h"
+#include "linalg/conv/padded_conv_norm.h"
+#include "linalg/norm/operator_norm.h"
 
 extern "C" {
 void dpotrf_(const char*, const int* n, double* a, const int* lda, int* info, std::size_t);

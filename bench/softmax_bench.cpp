@@ -13,7 +13,7 @@
 #include <random>
 #include <vector>
 
-#include "linalg/softmax.h"
+#include "linalg/softmax/softmax.h"
 #include "softmax_peers.h"
 
 namespace lipscope {

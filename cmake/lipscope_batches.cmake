@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # lipscope_batches(<target>)
-# Where CMAKE_UNITY_BUILD is on, compiles the files of each folder together, at most ten at a time: what their headers
+# Where CMAKE_UNITY_BUILD is on, compiles the files of each folder of src/ (and those below it) together, at most ten at a time: what their headers
 # bring is then read and compiled once. To be called when the target has all its sources. Files with options of their own
 # (COMPILE_OPTIONS, COMPILE_DEFINITIONS) or SKIP_UNITY_BUILD_INCLUSION stay alone.
 function(lipscope_batches target)
@@ -18,6 +18,7 @@ function(lipscope_batches target)
     string(REPLACE "${PROJECT_BINARY_DIR}" "${PROJECT_SOURCE_DIR}" folder ${folder})  # tables of registries
     file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${folder})
     string(REGEX REPLACE "/generated$" "" folder ${folder})
+    string(REGEX REPLACE "^(src/(ops|linalg|io))/.*$" "\\1" folder ${folder})
     string(MAKE_C_IDENTIFIER ${folder} folder)
     list(APPEND folders ${folder})
     list(APPEND files_${folder} ${source})

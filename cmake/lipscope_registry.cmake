@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # lipscope_registry(<target> <kind> <type> <header> <name>...)
-# Compiles <name>.cpp of the current folder for each name and generates
+# Generates
 #   std::vector<type> make_<kind>_table()
 # that joins what the functions `std::vector<type> <kind>_<name>()` give, in the order of the list.
 function(lipscope_registry target kind type header)
   set(decls "")
   set(rows "")
   foreach(name IN LISTS ARGN)
-    target_sources(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/${name}.cpp)
     string(APPEND decls "std::vector<${type}> ${kind}_${name}();\n")
     string(APPEND rows "  for (auto& row : ${kind}_${name}()) table.push_back(row);\n")
   endforeach()

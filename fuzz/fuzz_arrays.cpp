@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver.h"
-#include "io/formats.h"
-#include "io/gzip.h"
+#include "io/arrays/formats.h"
+#include "io/arrays/gzip.h"
 
 namespace lipscope::fuzz {
 

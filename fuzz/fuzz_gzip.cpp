@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver.h"
-#include "io/gzip.h"
+#include "io/arrays/gzip.h"
 
 namespace lipscope::fuzz {
 

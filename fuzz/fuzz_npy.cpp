@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver.h"
-#include "io/formats.h"
+#include "io/arrays/formats.h"
 
 namespace lipscope::fuzz {
 

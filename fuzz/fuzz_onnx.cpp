@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ONNX importer: parse, import, survey. Models are small; what they claim to be may be huge.
 #include "driver.h"
-#include "io/onnx_proto.h"
+#include "io/onnx/onnx_proto.h"
 #include "lipscope/model.h"
 #include "tests/support/model_writer.h"
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Fails when a file under src/ includes a module that src/LAYERS does not allow, or a public header includes src/."""
+"""Fails when a file includes a module that src/LAYERS does not allow, or a public header includes src/."""
 import pathlib
 import re
 import sys
@@ -10,10 +10,14 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
 
 def read_layers():
-    direct = {}
+    """Modules that each module, and each folder outside src/, may include."""
+    direct, alone = {}, {}
     for line in (ROOT / "src" / "LAYERS").read_text().splitlines():
         line = line.split("#")[0].strip()
-        if line:
+        if "=" in line:
+            name, uses = line.split("=")
+            alone[name.strip()] = set(uses.split())
+        elif line:
             name, uses = line.split(":")
             direct[name.strip()] = uses.split()
     closed = {}
@@ -27,12 +31,27 @@ def read_layers():
 
     for name in direct:
         close(name)
-    return closed
+    return closed | alone
+
+
+def outside_faults(layers, modules):
+    """Of files outside src/."""
+    folders = sorted((name for name in layers if name not in modules), key=len, reverse=True)
+    for folder in {name.split("/")[0] for name in folders}:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix not in (".h", ".cpp"):
+                continue
+            name = str(path.relative_to(ROOT))
+            allowed = layers[next(prefix for prefix in folders if name.startswith(prefix + "/"))]
+            for include in INCLUDE.findall(path.read_text()):
+                if include.split("/")[0] in modules - allowed:
+                    yield f"{name}: may not include {include}"
 
 
 def main():
     layers = read_layers()
-    faults = []
+    modules = {path.name for path in (ROOT / "src").iterdir() if path.is_dir()}
+    faults = list(outside_faults(layers, modules))
     for path in sorted((ROOT / "src").rglob("*")):
         if path.suffix not in (".h", ".cpp"):
             continue
@@ -43,7 +62,7 @@ def main():
         for include in INCLUDE.findall(path.read_text()):
             target = include.split("/")[0]
             test_only = path.stem.endswith("_test") or "for_test" in path.stem
-            if target in layers and target not in layers[module] and not test_only:
+            if target in modules - layers[module] and not test_only:
                 faults.append(f"{path.relative_to(ROOT)}: {module} may not include {include}")
     for path in sorted((ROOT / "include").rglob("*.h")):
         for include in INCLUDE.findall(path.read_text()):
@@ -52,6 +71,8 @@ def main():
         for include in re.findall(r"#\s*include\s+<([^>]+)>", path.read_text()):
             if "/" in include or "." in include:
                 faults.append(f"{path.relative_to(ROOT)}: third-party header <{include}>")
+    faults += [f"src/LAYERS: src/{name} is not there" for name in layers
+               if not (ROOT / "src" / name).is_dir() and not (ROOT / name).is_dir()]
     print("\n".join(faults) if faults else "layers: in order")
     return 1 if faults else 0
 

@@ -6,7 +6,7 @@
 
 #include "command.h"
 #include "lipscope/norm.h"
-#include "ops/elementwise.h"
+#include "ops/elementwise/elementwise.h"
 #include "terminal.h"
 
 namespace lipscope {

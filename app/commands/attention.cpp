@@ -221,7 +221,7 @@ std::string attention_text(const AttentionAnswer& result) {
     text += result.outcome == Outcome::kInterrupted ? "interrupted: not all heads were examined\n"
             : result.outcome == Outcome::kMemoryLimit
                 ? "memory limit reached (--memory): not everything was examined\n"
-                : "the time was up (--time): not all heads were examined\n";
+                : "time limit reached, not all heads were examined; raise --time for more\n";
   std::vector<std::vector<std::string>> table{
       {"layer", "head", "spread", "entropy", "near 1/2", "softmax", "lower", "upper"}};
   if (question.radius) table[0].insert(table[0].end(), {"ball lower", "ball upper"});

@@ -46,7 +46,7 @@ struct Inspection {
 
 // Where the user says nothing, better gains are looked for so long; those that cost little are
 // there before.
-constexpr double kSecondsOfRefining = 0.5;
+constexpr double kSecondsOfRefining = 0.45;
 
 double end_of_refining(const Common& common) {
   const RunClock& clock = *common.clock;

@@ -52,7 +52,6 @@ Tensor read_logits(const SoftmaxFlags& flags) {
 }
 
 Answered answer(const SoftmaxFlags& flags, const Common& common) {
-  const auto should_stop = [&] { return common.is_over(); };
   Answered result;
   SoftmaxQuestion& question = result.question;
   question.lambda = flags.lambda;
@@ -69,7 +68,16 @@ Answered answer(const SoftmaxFlags& flags, const Common& common) {
   if (!std::isfinite(flags.lambda) || flags.lambda == 0)
     throw Error(ErrorCode::kUsage,
                 fmt::format("--lambda {}: has to be finite and not 0", flags.lambda));
-  result.report = study_softmax(read_logits(flags), question, flags.file, should_stop);
+  const Tensor logits = read_logits(flags);
+  // The document of the rows is written within the time, too.
+  constexpr double kSecondsPerNumber = 1.2e-6;
+  const bool writes_rows = common.json && !flags.summary && !common.effort;
+  const auto numbers = static_cast<double>(logits.shape().empty() ? 1 : logits.shape().back() + 20);
+  const double per_row = writes_rows ? kSecondsPerNumber * numbers : 0;
+  const auto should_stop = [&](Index rows) {
+    return common.clock->passed(common.clock->limit() - per_row * static_cast<double>(rows));
+  };
+  result.report = study_softmax(logits, question, flags.file, should_stop);
   if (!result.report.complete) {
     result.outcome = common.cut_short();
   }
@@ -134,7 +142,7 @@ std::string remark(const Answered& result) {
   const bool all = report.rows_done == report.rows;
   return fmt::format(
       "{}: {} of {} rows{}; the rest of this is about these alone\n",
-      result.outcome == Outcome::kInterrupted ? "interrupted" : "the time was up (--time)",
+      result.outcome == Outcome::kInterrupted ? "interrupted" : "time limit reached (--time)",
       group_digits(report.rows_done), group_digits(report.rows),
       all ? ", not all perturbations" : "");
 }

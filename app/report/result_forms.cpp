@@ -355,7 +355,11 @@ const std::map<std::string_view, Form>& forms_by_schema() {
                                                                  {"summary", text_form},
                                                                  {"theory", text_form}}))},
       {"lipscope.ops/1",
-       table_form("ops", object_of({{"op", text_form}}, {{"derivative", flag_form}}))},
+       object_of(
+           {{"schema", text_form},
+            {"ops", list_of(object_of({{"op", text_form}}, {{"derivative", flag_form},
+                                                            {"facets", list_of(text_form)}}))}},
+           {{"facets", list_of(object_of({{"facet", text_form}, {"meaning", text_form}}, {}))}})},
       {"lipscope.activations/1",
        table_form("activations", object_of({{"name", text_form}}, {{"attributes", text_form},
                                                                    {"slope_min", real_form},

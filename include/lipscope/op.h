@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators describe themselves through facets; analyses never ask what kind an operator is.
 //
-// An Op is an immutable instance with typed fields, made for fixed input types and shapes. Facets
-// it cannot offer return nothing, and callers treat that as an ordinary answer.
+// An Op is an immutable instance with typed fields, made for fixed input types and shapes. All it
+// can be asked is in this file. Facets it does not offer return nothing, and callers treat that as
+// an ordinary answer:
+//
+//   if (const Elementwise* curve = node.op->elementwise()) use(curve->slopes(x));
+//
+// Only the file that defines an operator casts it, and only what recognises patterns of operators
+// (src/passes) looks at names: the test `facets` reads the sources for both. `lipscope ops` lists
+// who offers what, and tests/kits holds every facet of every operator against its values.
 //
 // Values are batched: every facet that computes handles `count` independent samples at once. A view
 // gives the data of sample b at `sample(b)`; a value shared by all samples (a constant) has stride
@@ -113,6 +120,22 @@ struct Relaxation {
   AffineRows lower, upper;
 };
 
+enum class Extreme { kLargest, kSmallest };
+
+// Facets with an interface of their own, which is the library's: the comment names its header.
+class Elementwise;
+class BoxProduct;
+class GraphAdjoint;
+class WideMap;
+class MachineMap;
+class ExactMap;
+class MaxWindows;
+class SoftmaxRows;
+class JointSlopes;
+class IndexMapOp;
+struct Multilinear;
+struct ConvForm;
+
 class Op {
  public:
   virtual ~Op() = default;
@@ -141,6 +164,39 @@ class Op {
   // True when eval finds integer outputs without rounding: it compares, cuts and copies what it is
   // given, so that they are exact wherever the inputs are.
   [[nodiscard]] virtual bool decides_exactly() const { return false; }
+
+  // Unless nothing: each output entry is the largest or smallest of the entries of all inputs at
+  // its place, to which they are broadcast (Max, Min).
+  [[nodiscard]] virtual std::optional<Extreme> picks_extreme() const { return std::nullopt; }
+
+  // True when output entries are those of input 0 where they are positive, elsewhere those times
+  // the entry of input 1 at their place, to which it is broadcast (PRelu).
+  [[nodiscard]] virtual bool scales_negative_entries() const { return false; }
+
+  // The same function of each entry; its slopes (ops/elementwise/elementwise.h).
+  [[nodiscard]] virtual const Elementwise* elementwise() const { return nullptr; }
+  // Products with all Jacobians on a box (ops/facets/box_product.h).
+  [[nodiscard]] virtual const BoxProduct* box_product() const { return nullptr; }
+  // The derivative as nodes of a graph (ops/facets/adjoint.h).
+  [[nodiscard]] virtual const GraphAdjoint* graph_adjoint() const { return nullptr; }
+  // Values and derivatives in wide numbers (ops/facets/wide_map.h).
+  [[nodiscard]] virtual const WideMap* wide_map() const { return nullptr; }
+  // How far values computed in float32, float16 or bfloat16 are off (ops/facets/machine_map.h).
+  [[nodiscard]] virtual const MachineMap* machine_map() const { return nullptr; }
+  // Values in rational numbers (graph/exact_map.h).
+  [[nodiscard]] virtual const ExactMap* exact_map() const { return nullptr; }
+  // Each output entry is the largest of some input entries (ops/windows/max_windows.h).
+  [[nodiscard]] virtual const MaxWindows* max_windows() const { return nullptr; }
+  // Softmax or its logarithm, row by row (ops/rows/softmax_rows.h).
+  [[nodiscard]] virtual const SoftmaxRows* softmax_rows() const { return nullptr; }
+  // Slopes of all entries together, of an elementwise operator (ops/rows/softmax_pairs.h).
+  [[nodiscard]] virtual const JointSlopes* joint_slopes() const { return nullptr; }
+
+  // What the values are made of: copies and weighted sums of entries (ops/index/index_map.h), sums
+  // of products of inputs (ops/linear/multilinear.h), a convolution (ops/windows/conv.h).
+  [[nodiscard]] virtual const IndexMapOp* index_map() const { return nullptr; }
+  [[nodiscard]] virtual const Multilinear* multilinear() const { return nullptr; }
+  [[nodiscard]] virtual const ConvForm* convolution() const { return nullptr; }
 
   // Name shown to people, that of the ONNX operator where there is one.
   [[nodiscard]] virtual std::string_view name() const = 0;

@@ -98,18 +98,18 @@ struct MultiplierProof {
 // Units of a network, counted through it.
 using UnitNumbers = std::vector<std::size_t>;
 
-// An upper bound by cases. `open_units`: those whose slope is not known on the domain, when the
+// An upper bound by cases. `unstable_units`: those whose slope is not known on the domain, when the
 // proof is about the network without the others [pieces-9].
 struct CaseProof {
   std::shared_ptr<const CaseTree> tree;
-  std::optional<UnitNumbers> open_units = {};
+  std::optional<UnitNumbers> unstable_units = {};
 };
 
 // An upper bound without evidence: a formula of the network alone, to be computed again, with the
 // same effort on every machine.
 struct RecomputedProof {
   std::string bound;  // its name
-  std::optional<UnitNumbers> open_units = {};
+  std::optional<UnitNumbers> unstable_units = {};
 };
 
 // A lower bound: the difference quotient of two points.

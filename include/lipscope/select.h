@@ -46,6 +46,11 @@ struct RealFunction {
 // The final Softmax, LogSoftmax or Sigmoid that `logits` drops, seen through nodes that only give
 // its result another shape; null where there is none.
 [[nodiscard]] const Node* final_squash(const Graph& graph);
+enum class SquashKind { kSoftmax, kLogSoftmax, kSigmoid };
+// Nothing for any other operator.
+[[nodiscard]] std::optional<SquashKind> squash_kind(const Op& op);
+// Whether a squash keeps the order of all entries: not where it normalises them in several groups.
+[[nodiscard]] bool keeps_order(const Op& squash);
 
 // Throws kUsage for a name or index that does not exist, kUnsupported for integers that are
 // computed with as such. A model of token ids starts at the output of the first Gather.

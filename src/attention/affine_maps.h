@@ -8,7 +8,7 @@
 
 #include "attention/dependence.h"
 #include "attention/head_weights.h"
-#include "linalg/row_matrix.h"
+#include "linalg/tensor/row_matrix.h"
 
 namespace lipscope {
 

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "base/interval.h"
-#include "ops/elementwise.h"
-#include "ops/multilinear.h"
+#include "ops/elementwise/elementwise.h"
+#include "ops/linear/multilinear.h"
 #include "passes/token_ids.h"
 
 namespace lipscope {
@@ -30,6 +30,17 @@ void spread(const Graph& graph, std::vector<bool>& moves) {
   }
 }
 
+// Values that do not move but depend on something that does.
+std::vector<bool> jumping_values(const Graph& graph, const std::vector<bool>& moves) {
+  std::vector<bool> jumps(moves.size());
+  for (const Node& node : graph.nodes()) {
+    const bool any = std::ranges::any_of(
+        node.inputs, [&](ValueId id) { return moves[id.index] || jumps[id.index]; });
+    for (const ValueId id : node.outputs) jumps[id.index] = any && !moves[id.index];
+  }
+  return jumps;
+}
+
 std::vector<bool> moving_values(const Graph& graph) {
   std::vector<bool> moves(graph.values().size());
   for (const ValueId id : graph.inputs()) moves[id.index] = is_floating(graph.value(id).type.type);
@@ -46,7 +57,7 @@ std::vector<bool> moving_values(const Graph& graph) {
 
 bool visit_matrix(const Node& node, const MatrixQuery& query, const EntryVisitor& visit) {
   if (node.op->matrix(query, visit)) return true;
-  const auto* curve = dynamic_cast<const Elementwise*>(node.op.get());
+  const Elementwise* curve = node.op->elementwise();
   const auto slopes = curve != nullptr ? curve->slopes(kEntire) : std::nullopt;
   if (!slopes || !(slopes->lo == slopes->hi)) return false;
   for (Index i = 0; i < query.in[0].lower.size(); ++i) visit(i, i, slopes->lo, slopes->hi);
@@ -56,6 +67,7 @@ bool visit_matrix(const Node& node, const MatrixQuery& query, const EntryVisitor
 Dependence::Dependence(const Graph& graph)
     : graph_(graph),
       moves_(moving_values(graph)),
+      jumps_(jumping_values(graph, moves_)),
       maker_(graph.values().size()),
       users_(graph.values().size()) {
   for (const Node& node : graph.nodes()) {
@@ -89,8 +101,10 @@ std::vector<Box> Dependence::loose_boxes(const Node& node) const {
 bool Dependence::affine(const Node& node) {
   if (const auto known = affine_.find(&node); known != affine_.end()) return known->second;
   const auto ask = [&] {
+    if (std::ranges::any_of(node.inputs, [&](ValueId id) { return jumps_[id.index]; }))
+      return false;
     const bool one = moving_input(node).has_value();
-    if (one && as_multilinear(*node.op) != nullptr) return true;
+    if (one && node.op->multilinear() != nullptr) return true;
     for (const ValueId id : node.inputs) {
       const Value& value = graph_.value(id);
       if (!value.constant && !is_floating(value.type.type)) return false;

@@ -28,7 +28,8 @@ class Dependence {
   [[nodiscard]] const std::vector<const Node*>& users(ValueId id) const { return users_[id.index]; }
   // The only input of a node that moves; nothing when there are none, several, or one twice.
   [[nodiscard]] std::optional<std::size_t> moving_input(const Node& node) const;
-  // Whether output 0 is an affine function of all inputs that move, together.
+  // Whether output 0 is an affine function of all inputs that move, together, and of nothing that
+  // jumps when they do.
   [[nodiscard]] bool affine(const Node& node);
   [[nodiscard]] bool depends(ValueId later, ValueId earlier) const;
   // The values between which and `id` all is affine, latest first, `id` included.
@@ -42,6 +43,7 @@ class Dependence {
  private:
   const Graph& graph_;
   std::vector<bool> moves_;
+  std::vector<bool> jumps_;  // depends on what moves, but only through integers
   std::vector<const Node*> maker_;
   std::vector<std::vector<const Node*>> users_;
   std::map<const Node*, bool> affine_;

@@ -13,9 +13,9 @@
 #include "base/rounding.h"
 #include "bounds/derivative_boxes.h"
 #include "bounds/jumps.h"
-#include "linalg/operator_norm.h"
-#include "ops/box_product.h"
-#include "ops/elementwise.h"
+#include "linalg/norm/operator_norm.h"
+#include "ops/elementwise/elementwise.h"
+#include "ops/facets/box_product.h"
 
 namespace lipscope {
 namespace {
@@ -75,8 +75,8 @@ Units find_units(const Graph& graph) {
   for (const Node& node : graph.nodes()) {
     const ValueId out = node.outputs[0];
     if (!dependence.moves(out) || covered[out.index] || dependence.affine(node)) continue;
-    const auto* curve = dynamic_cast<const Elementwise*>(node.op.get());
-    if (dynamic_cast<const BoxProduct*>(node.op.get()) != nullptr && node.outputs.size() == 1 &&
+    const Elementwise* curve = node.op->elementwise();
+    if (node.op->box_product() != nullptr && node.outputs.size() == 1 &&
         dependence.moving_input(node) == std::size_t{0}) {
       units.list.push_back({.in = node.inputs[0], .out = out, .rows = &node});
       continue;
@@ -280,8 +280,7 @@ class Expander {
     if (distance == 0) return 0;
     std::vector<Box> boxes;
     for (const ValueId id : unit.rows->inputs) boxes.push_back(derivative_.values().at(id));
-    const double change =
-        dynamic_cast<const BoxProduct&>(*unit.rows->op).derivative_change_up(boxes, distance);
+    const double change = unit.rows->op->box_product()->derivative_change_up(boxes, distance);
     if (!std::isfinite(change))
       reason_ = "node '" + unit.rows->name + "': its derivative is not bounded on the ball";
     return change;

@@ -4,18 +4,20 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "attention/dependence.h"
+#include "attention/head_weights.h"
 #include "graph/run_node.h"
-#include "ops/elementwise.h"
-#include "ops/multilinear.h"
+#include "ops/elementwise/elementwise.h"
+#include "ops/linear/multilinear.h"
 
 namespace lipscope {
 namespace {
 
 // A product of two inputs that both move, as a batched matrix product.
 std::optional<ProductLabels> matrix_product(const Dependence& dependence, const Node& node) {
-  const Multilinear* form = as_multilinear(*node.op);
+  const Multilinear* form = node.op->multilinear();
   if (form == nullptr || form->terms.size() != 1 || form->terms[0].inputs.size() != 2 ||
       form->terms[0].coefficient != 1)
     return std::nullopt;
@@ -82,6 +84,39 @@ Index step_in_product(const EntryMap& map, const RowPlace& place) {
     if (a >= 0 && b > a) return b - a;
   }
   return 0;
+}
+
+// Whether every row of the softmax has one score for each key of one query, and no two rows have
+// the same query: what is masked aside. Other rows share their weights differently.
+bool rows_are_queries(const AttentionBlock& block, const std::optional<RowPlace>& place) {
+  if (!place) return block.columns == 1;
+  if (place->length != block.columns) return false;
+  constexpr Index kNone = -1;
+  const std::vector<Index>& source = block.to_scores.source;
+  std::vector<Index> query(static_cast<std::size_t>(block.heads * block.rows * block.columns),
+                           kNone);
+  std::vector<Index> row_of(static_cast<std::size_t>(block.heads * block.rows), kNone);
+  for (Index h = 0; h < block.heads; ++h) {
+    for (Index i = 0; i < block.rows; ++i) {
+      for (Index j = 0; j < block.columns; ++j)
+        query[static_cast<std::size_t>(product_place(block, h, i, j))] = h * block.rows + i;
+    }
+  }
+  std::vector<Index> query_of(source.size() / static_cast<std::size_t>(place->length), kNone);
+  for (Index p = 0; p < std::ssize(source); ++p) {
+    const Index from = source[static_cast<std::size_t>(p)];
+    if (from < 0) continue;
+    // Every entry of the product is one score.
+    const Index own = std::exchange(query[static_cast<std::size_t>(from)], kNone);
+    if (own == kNone) return false;
+    const Index row = p / (place->stride * place->length) * place->stride + p % place->stride;
+    Index& known = query_of[static_cast<std::size_t>(row)];
+    Index& used = row_of[static_cast<std::size_t>(own)];
+    if ((known != kNone && known != own) || (used != kNone && used != row)) return false;
+    known = own;
+    used = row;
+  }
+  return true;
 }
 
 struct Reached {
@@ -178,7 +213,7 @@ class Finder {
     block.products = before.node->outputs[0];
     block.score_labels = *matrix_product(dependence_, *before.node);
     block.to_scores = std::move(before.map);
-    if (!sides(block, *before.node, place)) return std::nullopt;
+    if (!sides(block, *before.node, place) || !rows_are_queries(block, place)) return std::nullopt;
     describe_mask(block);
     block.kind = kind(block, before.sum);
     follow_output(block);
@@ -364,7 +399,7 @@ class Finder {
         const Node& node = *dependence_.maker(at);
         const auto input = dependence_.moving_input(node);
         if (!input) break;
-        if (dynamic_cast<const Elementwise*>(node.op.get()) != nullptr) {
+        if (node.op->elementwise() != nullptr) {
           activation = std::string(node.op->name());
         }
         at = node.inputs[*input];

@@ -59,7 +59,8 @@ struct AttentionBlock {
   std::string mlp;                // activation of a residual block of dense layers that follows
 };
 
-// In the order of the graph. Softmaxes without such products before and after are left out.
+// In the order of the graph. Softmaxes without such products before and after are left out, and
+// those whose rows are not the scores of one query each.
 [[nodiscard]] std::vector<AttentionBlock> find_attention(const Graph& graph);
 
 }  // namespace lipscope

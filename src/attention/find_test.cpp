@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "attention/attention_graphs_for_test.h"
+#include "attention/head_weights.h"
 
 namespace lipscope {
 namespace {
@@ -125,6 +128,88 @@ TEST(FindAttention, NormalisedQueriesAndKeys) {
     ASSERT_EQ(blocks.size(), 1u);
     EXPECT_EQ(blocks[0].kind, cosine ? AttentionKind::kCosine : AttentionKind::kNormalised);
   }
+}
+
+// Attention of two tokens of width 2, with steps of its own between its parts.
+struct OddAttention {
+  using Step = std::function<ValueId(GraphMaker&, ValueId)>;
+  using Softmax = std::function<ValueId(GraphMaker&, ValueId)>;
+
+  static ValueId plain_softmax(GraphMaker& maker, ValueId scores) {
+    return maker.add("Softmax", {scores}, {{"axis", Index{1}}});
+  }
+  static ValueId slice(GraphMaker& maker, ValueId x, Index from, Index to) {
+    return maker.add("Slice",
+                     {x, maker.integers({from}), maker.integers({to}), maker.integers({1})});
+  }
+  // 1 where an entry of the tokens is positive.
+  static ValueId step(GraphMaker& maker, ValueId x) {
+    const ValueId positive = maker.add("Greater", {x, maker.weights({}, {0})});
+    return maker.add("Cast", {positive}, {{"to", Index{1}}});
+  }
+
+  Softmax weights = plain_softmax;
+  bool step_in_query = false, step_in_weights = false;
+
+  [[nodiscard]] Graph make() const {
+    GraphMaker maker;
+    const ValueId x = maker.input({2, 2});
+    const auto projected = [&](std::vector<double> entries) {
+      return maker.add("MatMul", {x, maker.weights({2, 2}, std::move(entries))});
+    };
+    ValueId q = projected({1, 2, 3, 4});
+    if (step_in_query) q = maker.add("Add", {q, step(maker, x)});
+    const ValueId turned =
+        maker.add("Transpose", {projected({1, 0, 0, 1})}, {{"perm", std::vector<Index>{1, 0}}});
+    ValueId mixing = weights(maker, maker.add("MatMul", {q, turned}));
+    if (step_in_weights) mixing = maker.add("Add", {mixing, step(maker, x)});
+    return maker.finish(maker.add("MatMul", {mixing, projected({0, 1, 1, 0})}));
+  }
+};
+
+bool theorems_cover(const OddAttention& odd) {
+  const Graph graph = odd.make();
+  const auto blocks = find_attention(graph);
+  return blocks.size() == 1 &&
+         std::holds_alternative<std::vector<HeadWeights>>(head_weights(graph, blocks[0]));
+}
+
+TEST(FindAttention, RowsOfTheSoftmaxAreTheScoresOfOneQuery) {
+  ASSERT_TRUE(theorems_cover({}));
+  // Below opset 13 all that follows the axis is one row: here all scores.
+  const auto all = [](GraphMaker& maker, ValueId scores) {
+    return maker.add("Softmax", {scores}, {{"axis", Index{0}}}, 11);
+  };
+  EXPECT_TRUE(find_attention(OddAttention{.weights = all}.make()).empty());
+  const auto beside = [](GraphMaker& maker, ValueId other, ValueId scores) {
+    const ValueId both = maker.add("Concat", {other, scores}, {{"axis", Index{1}}});
+    return OddAttention::slice(maker, OddAttention::plain_softmax(maker, both), 2, 4);
+  };
+  // Rows that hold the scores of another query, the same scores twice, numbers, or a key twice.
+  const auto another = [&](GraphMaker& maker, ValueId scores) {
+    const ValueId other =
+        maker.add("Gather", {scores, maker.integers({1, 0})}, {{"axis", Index{0}}});
+    return beside(maker, other, scores);
+  };
+  const auto twice = [&](GraphMaker& maker, ValueId scores) {
+    return beside(maker, scores, scores);
+  };
+  const auto numbers = [&](GraphMaker& maker, ValueId scores) {
+    return beside(maker, maker.weights({2, 2}, {0, 0, 0, 0}), scores);
+  };
+  const auto one_key = [](GraphMaker& maker, ValueId scores) {
+    return OddAttention::plain_softmax(
+        maker, maker.add("Gather", {scores, maker.integers({0, 0})}, {{"axis", Index{1}}}));
+  };
+  for (const OddAttention::Softmax& odd :
+       {OddAttention::Softmax(another), OddAttention::Softmax(twice),
+        OddAttention::Softmax(numbers), OddAttention::Softmax(one_key)})
+    EXPECT_TRUE(find_attention(OddAttention{.weights = odd}.make()).empty());
+}
+
+TEST(FindAttention, WhatJumpsWithTheTokensIsNotConstant) {
+  EXPECT_FALSE(theorems_cover({.step_in_query = true}));
+  EXPECT_FALSE(theorems_cover({.step_in_weights = true}));
 }
 
 }  // namespace

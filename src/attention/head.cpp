@@ -6,8 +6,8 @@
 
 #include "base/check.h"
 #include "base/parallel.h"
-#include "linalg/definite.h"
-#include "linalg/operator_norm.h"
+#include "linalg/norm/definite.h"
+#include "linalg/norm/operator_norm.h"
 #include "softmax/box.h"
 
 namespace lipscope {

@@ -7,9 +7,10 @@
 
 #include "attention/affine_maps.h"
 #include "attention/dependence.h"
-#include "attention/part.h"
 #include "bounds/boxes.h"
-#include "linalg/row_matrix.h"
+#include "graph/copier.h"
+#include "linalg/tensor/row_matrix.h"
+#include "lipscope/evaluate.h"
 
 namespace lipscope {
 namespace {
@@ -99,6 +100,7 @@ std::optional<std::vector<Interval>> mask_of(const AttentionBlock& block, Index 
 }  // namespace
 
 bool weights_in_order(const AttentionBlock& block) {
+  if (!block.to_factor.offset_known) return false;
   std::map<Index, Index> place;
   for (std::size_t p = 0; p < block.to_scores.source.size(); ++p) {
     if (block.to_scores.source[p] >= 0) place[block.to_scores.source[p]] = static_cast<Index>(p);

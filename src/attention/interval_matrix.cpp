@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "base/checkpoint.h"
 #include "base/parallel.h"
-#include "linalg/operator_norm.h"
+#include "linalg/norm/operator_norm.h"
 
 namespace lipscope {
 namespace {

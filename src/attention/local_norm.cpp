@@ -9,8 +9,8 @@
 #include "bounds/jumps.h"
 #include "bounds/near_point.h"
 #include "bounds/wide_point.h"
-#include "linalg/definite.h"
-#include "linalg/operator_norm.h"
+#include "linalg/norm/definite.h"
+#include "linalg/norm/operator_norm.h"
 #include "lipscope/evaluate.h"
 
 namespace lipscope {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of a graph as graphs of their own.
+// What of a model moves.
 #pragma once
 
 #include <span>
@@ -9,11 +9,6 @@
 #include "lipscope/evaluate.h"
 
 namespace lipscope {
-
-// The function from some values to others, inputs and outputs in the order given. `from` has to
-// separate `to` from the inputs of the graph (kInternal otherwise).
-[[nodiscard]] Graph graph_part(const Graph& graph, std::span<const ValueId> from,
-                               std::span<const ValueId> to);
 
 // A model at an input, reduced to what moves continuously: integer inputs are constants, and a
 // model of token ids starts at the output of its first Gather.

@@ -7,9 +7,9 @@
 
 #include "attention/affine_maps.h"
 #include "attention/head_weights.h"
-#include "attention/part.h"
 #include "attention/published.h"
 #include "bounds/boxes.h"
+#include "graph/copier.h"
 #include "passes/mean_square.h"
 
 namespace lipscope {

@@ -19,6 +19,7 @@
 #include "base/parallel.h"
 #include "bounds/boxes.h"
 #include "bounds/graph_jacobian.h"
+#include "graph/copier.h"
 #include "lipscope/error.h"
 
 namespace lipscope {

@@ -8,7 +8,7 @@
 #include "base/checkpoint.h"
 #include "base/portable.h"
 #include "base/rounding.h"
-#include "ops/entry_bounds.h"
+#include "ops/facets/entry_bounds.h"
 
 namespace lipscope {
 namespace {

@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "base/checkpoint.h"
-#include "ops/box_product.h"
-#include "ops/elementwise.h"
-#include "ops/multilinear.h"
+#include "ops/elementwise/elementwise.h"
+#include "ops/facets/box_product.h"
+#include "ops/linear/multilinear.h"
 
 namespace lipscope {
 namespace {
@@ -191,12 +191,12 @@ bool DerivativeBoxes::push_node(const Node& node, Rows& rows, bool careful) {
   if (std::ranges::none_of(node.inputs, [&](ValueId id) { return rows.contains(id.index); }))
     return true;
   const std::vector<Box> boxes = boxes_of(node);
-  if (const auto* curve = dynamic_cast<const Elementwise*>(node.op.get())) {
+  if (const Elementwise* curve = node.op->elementwise()) {
     auto row = times_slopes(*curve, boxes[0], rows.at(node.inputs[0].index));
     if (row) rows[node.outputs[0].index] = std::move(*row);
     return row.has_value();
   }
-  const auto* product = dynamic_cast<const BoxProduct*>(node.op.get());
+  const BoxProduct* product = node.op->box_product();
   for (std::size_t o = 0; o < node.outputs.size(); ++o) {
     Row row = zero_row(graph_, node.outputs[o]);
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
@@ -204,12 +204,12 @@ bool DerivativeBoxes::push_node(const Node& node, Rows& rows, bool careful) {
       if (moved == rows.end()) continue;
       if (product != nullptr) {
         Row part(row.size());
-        if (o > 0 || k > 0 || !product->box_product(boxes, moved->second, false, part))
+        if (o > 0 || k > 0 || !product->enclose_product(boxes, moved->second, false, part))
           return false;
         add_to(row, part);
         continue;
       }
-      const Multilinear* form = as_multilinear(*node.op);
+      const Multilinear* form = node.op->multilinear();
       if (form == nullptr || careful) {
         const MatrixQuery query{boxes, static_cast<Index>(k), static_cast<Index>(o)};
         MatrixTimesRow times(moved->second, std::ssize(row));
@@ -247,16 +247,16 @@ bool DerivativeBoxes::pull_node(const Node& node, Rows& rows) {
     rows.erase(found);
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       if (!moves_[node.inputs[k].index]) continue;
-      if (const auto* curve = dynamic_cast<const Elementwise*>(node.op.get())) {
+      if (const Elementwise* curve = node.op->elementwise()) {
         auto row = times_slopes(*curve, boxes[0], weights);
         if (!row) return false;
         add(node.inputs[k], std::move(*row));
         continue;
       }
       Row row = zero_row(graph_, node.inputs[k]);
-      if (const auto* product = dynamic_cast<const BoxProduct*>(node.op.get())) {
-        if (o > 0 || k > 0 || !product->box_product(boxes, weights, true, row)) return false;
-      } else if (const Multilinear* form = as_multilinear(*node.op)) {
+      if (const BoxProduct* product = node.op->box_product()) {
+        if (o > 0 || k > 0 || !product->enclose_product(boxes, weights, true, row)) return false;
+      } else if (const Multilinear* form = node.op->multilinear()) {
         auto part = times_multilinear(*form, boxes, k, weights, true);
         if (!part) return false;
         row = std::move(*part);

@@ -5,7 +5,7 @@
 
 #include "attention/attention_graphs_for_test.h"
 #include "lipscope/evaluate.h"
-#include "ops/box_product.h"
+#include "ops/facets/box_product.h"
 
 namespace lipscope {
 namespace {
@@ -108,8 +108,8 @@ TEST(DerivativeBoxes, ChangesOfDerivatives) {
     for (std::size_t i = 0; i < 8; ++i) change.push_back(a.doubles()[i] - b.doubles()[i]);
     std::vector<Box> boxes{{x, x}};
     if (node.inputs.size() > 1) boxes.push_back({scale, scale});
-    const double bound = dynamic_cast<const BoxProduct&>(*node.op).derivative_change_up(
-        boxes, norm2_up(step.doubles()));
+    const double bound =
+        node.op->box_product()->derivative_change_up(boxes, norm2_up(step.doubles()));
     const double seen = norm2_down(change) / norm2_up(direction.doubles());
     ASSERT_LE(seen, bound + 1e-13) << trial;
     closest = std::max(closest, seen / bound);

@@ -4,11 +4,12 @@
 #include <algorithm>
 #include <map>
 
+#include "graph/copier.h"
 #include "graph/usage.h"
-#include "ops/adjoint.h"
 #include "ops/dispatch.h"
-#include "ops/elementwise.h"
-#include "ops/entry_bounds.h"
+#include "ops/elementwise/elementwise.h"
+#include "ops/facets/adjoint.h"
+#include "ops/facets/entry_bounds.h"
 #include "ops/kind.h"
 
 namespace lipscope {
@@ -76,9 +77,7 @@ class TransposedRows final : public Op {
 class SlopeOf final : public Elementwise {
  public:
   SlopeOf(std::shared_ptr<const Op> op, ValueType type)
-      : op_(std::move(op)),
-        curve_(*dynamic_cast<const Elementwise*>(op_.get())),
-        type_(std::move(type)) {}
+      : op_(std::move(op)), curve_(*op_->elementwise()), type_(std::move(type)) {}
 
   std::string_view name() const override { return "Slope"; }
   std::vector<ValueType> infer(std::span<const ValueType>) const override { return {type_}; }
@@ -108,28 +107,12 @@ class SlopeOf final : public Elementwise {
   ValueType type_;
 };
 
-// All values of a graph, in a graph being built; `copies` is by value.
-void copy_graph(const Graph& graph, GraphBuilder& builder,
-                std::map<std::uint32_t, ValueId>& copies) {
-  for (std::size_t v = 0; v < graph.values().size(); ++v) {
-    const Value& value = graph.values()[v];
-    if (!value.constant) continue;
-    copies[static_cast<std::uint32_t>(v)] = builder.constant(value);
-  }
-  for (const ValueId id : graph.inputs())
-    copies[id.index] = builder.input(graph.value(id).name, graph.value(id).type);
-  for (const Node& node : graph.nodes()) {
-    std::vector<ValueId> inputs;
-    for (const ValueId id : node.inputs) inputs.push_back(copies.at(id.index));
-    const std::vector<ValueId> made = builder.add(node.op, inputs, node.name);
-    for (std::size_t o = 0; o < made.size(); ++o) copies[node.outputs[o].index] = made[o];
-  }
-}
-
 class GradientBuilder {
  public:
   GradientBuilder(const Graph& graph, const AffineNodes& nodes) : graph_(graph), nodes_(nodes) {
-    copy_graph(graph, builder_, copies_);
+    copies_.constants();
+    copies_.inputs();
+    copies_.add_rest();
   }
 
   // Adds the outputs of one row.
@@ -169,7 +152,7 @@ class GradientBuilder {
     const Node& node = graph_.nodes()[n];
     const AffineNode* affine = nodes_.at(n);
     std::vector<ValueId> inputs;
-    for (const ValueId id : node.inputs) inputs.push_back(copies_.at(id.index));
+    for (const ValueId id : node.inputs) inputs.push_back(copies_[id]);
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       const ValueId id = node.inputs[k];
       if (!nodes_.moves(id)) continue;
@@ -183,17 +166,17 @@ class GradientBuilder {
         continue;
       }
       if (o > 0) return false;
-      if (const auto* curve = dynamic_cast<const Elementwise*>(node.op.get())) {
+      if (const Elementwise* curve = node.op->elementwise()) {
         if (!curve->slopes(kEntire)) return false;
         const ValueId slope =
             builder_.add(std::make_shared<SlopeOf>(node.op, type), {inputs[k]}, "gradient")[0];
         add(id, add_product(builder_, slope, gradient));
         continue;
       }
-      const auto* told = dynamic_cast<const GraphAdjoint*>(node.op.get());
+      const GraphAdjoint* told = node.op->graph_adjoint();
       if (told == nullptr) return false;
       const auto found =
-          told->add_adjoint({builder_, inputs, copies_.at(node.outputs[0].index), gradient, k});
+          told->add_adjoint({builder_, inputs, copies_[node.outputs[0]], gradient, k});
       if (!found) return false;
       add(id, *found);
     }
@@ -221,7 +204,8 @@ class GradientBuilder {
   const Graph& graph_;
   const AffineNodes& nodes_;
   GraphBuilder builder_;
-  std::map<std::uint32_t, ValueId> copies_, gradients_;  // by value of the graph
+  GraphCopier copies_{graph_, builder_};
+  std::map<std::uint32_t, ValueId> gradients_;  // by value of the graph
   std::vector<ValueId> outputs_;
 };
 
@@ -244,15 +228,17 @@ std::optional<Graph> gradient_graph(const Graph& graph, const AffineNodes& nodes
 
 Graph with_sums_of_sizes(const Graph& gradients, std::size_t rows) {
   GraphBuilder builder;
-  std::map<std::uint32_t, ValueId> copies;
-  copy_graph(gradients, builder, copies);
+  GraphCopier copies(gradients, builder);
+  copies.constants();
+  copies.inputs();
+  copies.add_rest();
   const std::size_t parts = gradients.outputs().size() / rows;
   std::vector<ValueId> sums;
   for (std::size_t r = 0; r < rows; ++r) {
     Multilinear total{.name = "Sum", .out = {ElementType::kFloat64, {1}}};
     std::vector<ValueId> sizes;
     for (std::size_t p = 0; p < parts; ++p) {
-      const ValueId g = copies.at(gradients.outputs()[r * parts + p].index);
+      const ValueId g = copies[gradients.outputs()[r * parts + p]];
       const ValueType type = builder.value(g).type;
       const OnnxNode node("Abs", 13, {}, {NodeInput{type, nullptr}});
       sizes.push_back(builder.add(find_op_kind("Abs")->import(node).op, {g}, "size")[0]);

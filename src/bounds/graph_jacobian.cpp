@@ -7,8 +7,8 @@
 #include "bounds/derivative_boxes.h"
 #include "bounds/gradient_graph.h"
 #include "bounds/linear_bounds.h"
-#include "linalg/operator_norm.h"
-#include "ops/linear_gain.h"
+#include "linalg/norm/operator_norm.h"
+#include "ops/linear/linear_gain.h"
 
 namespace lipscope {
 namespace {

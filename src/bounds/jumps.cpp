@@ -5,7 +5,7 @@
 
 #include "base/rounding.h"
 #include "bounds/boxes.h"
-#include "ops/elementwise.h"
+#include "ops/elementwise/elementwise.h"
 
 namespace lipscope {
 namespace {
@@ -43,7 +43,7 @@ std::string jump_next_to(const Graph& graph, std::span<const Tensor> inputs) {
     const Node& node = graph.nodes()[n];
     if (std::ranges::none_of(node.outputs, [&](ValueId id) { return wanted[id.index]; })) continue;
     for (const ValueId id : node.inputs) wanted[id.index] = true;
-    const auto* curve = dynamic_cast<const Elementwise*>(node.op.get());
+    const Elementwise* curve = node.op->elementwise();
     if (curve == nullptr || !is_floating(graph.value(node.outputs[0]).type.type)) continue;
     if (!has_bounded_slopes(*curve, boxes.at(node.inputs[0]))) return node.name;
   }

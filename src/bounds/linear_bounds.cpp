@@ -9,7 +9,7 @@
 #include "base/parallel.h"
 #include "base/rounding.h"
 #include "bounds/linear_forms.h"
-#include "ops/elementwise.h"
+#include "ops/elementwise/elementwise.h"
 
 namespace lipscope {
 namespace {
@@ -40,6 +40,35 @@ LinearBounds::LinearBounds(const Graph& graph, const AffineNodes& nodes, const D
   find_ranges(options);
 }
 LinearBounds::~LinearBounds() = default;
+
+void LinearBounds::Rows::add_shares(const Forms::OtherLines& other, std::size_t i,
+                                    const double* entry, const double* shares, double* to,
+                                    std::vector<double>& positive, std::vector<double>& negative) {
+  for (std::size_t r = 0; r < count; ++r) {
+    const double share = (positive[r] + negative[r]) * shares[r];
+    if (share == 0) continue;
+    const bool up = share > 0;
+    to[r] += share * (up ? other.below[i] : other.above[i]);
+    const double term = share * (up ? other.low[i] : other.high[i]);
+    constant[r] += term;
+    size[r] += std::fabs(term);
+    loss[r] += std::fabs(share) * (up ? other.low_loss[i] : other.high_loss[i]) +
+               std::fabs(entry[r]) * other.split_loss[i];
+    (up ? positive : negative)[r] = entry[r] - share;
+  }
+}
+
+void LinearBounds::Rows::add_offsets(const std::vector<double>& side, double offset,
+                                     double loss_of_one) {
+  if (offset == 0 && loss_of_one == 0) return;
+  for (std::size_t r = 0; r < count; ++r) {
+    if (side[r] == 0) continue;  // either may be infinite, and 0 times it is 0
+    const double term = side[r] * offset;
+    constant[r] += term;
+    size[r] += std::fabs(term);
+    loss[r] += std::fabs(side[r]) * loss_of_one;
+  }
+}
 
 void LinearBounds::pull(const Node& node, const Forms& forms, Rows& rows) const {
   const std::size_t n = rows.count;
@@ -80,23 +109,9 @@ void LinearBounds::pull(const Node& node, const Forms& forms, Rows& rows) const 
                  rows.weights[node.inputs[0].index][i * n + r], rows);
         positive[r] = negative[r] = 0;
       }
-      if (mixed) {
-        // A share goes to the other lines, the rest stays.
-        const Forms::OtherLines& other = *out.other;
-        double* to = &rows.weights[node.inputs[0].index][i * n];
-        for (std::size_t r = 0; r < n; ++r) {
-          const double share = (positive[r] + negative[r]) * (*rows.mix)[position][i * n + r];
-          if (share == 0) continue;
-          const bool up = share > 0;
-          to[r] += share * (up ? other.below[i] : other.above[i]);
-          const double term = share * (up ? other.low[i] : other.high[i]);
-          rows.constant[r] += term;
-          rows.size[r] += std::fabs(term);
-          rows.loss[r] += std::fabs(share) * (up ? other.low_loss[i] : other.high_loss[i]) +
-                          std::fabs(a[r]) * other.split_loss[i];
-          (up ? positive : negative)[r] = a[r] - share;
-        }
-      }
+      if (mixed)
+        rows.add_shares(*out.other, i, a, &(*rows.mix)[position][i * n],
+                        &rows.weights[node.inputs[0].index][i * n], positive, negative);
       const auto spread = [&](const SparseRows& m, std::vector<double>& to, const double* factor) {
         for (auto k = static_cast<std::size_t>(m.begin[i]);
              k < static_cast<std::size_t>(m.begin[i + 1]); ++k)
@@ -111,19 +126,8 @@ void LinearBounds::pull(const Node& node, const Forms& forms, Rows& rows) const 
           if (any_negative) spread(*part.above, to, negative.data());
         }
       }
-      // Here an offset or a loss may be infinite, and 0 times it is 0.
-      const auto add_terms = [&](const std::vector<double>& side, double offset, double loss) {
-        if (offset == 0 && loss == 0) return;
-        for (std::size_t r = 0; r < n; ++r) {
-          if (side[r] == 0) continue;
-          const double term = side[r] * offset;
-          rows.constant[r] += term;
-          rows.size[r] += std::fabs(term);
-          rows.loss[r] += std::fabs(side[r]) * loss;
-        }
-      };
-      if (any_positive) add_terms(positive, out.low[i], out.low_loss[i]);
-      if (any_negative) add_terms(negative, out.high[i], out.high_loss[i]);
+      if (any_positive) rows.add_offsets(positive, out.low[i], out.low_loss[i]);
+      if (any_negative) rows.add_offsets(negative, out.high[i], out.high_loss[i]);
     }
     rows.terms += 6 * static_cast<double>(out.low.size());
     if (rows.kept != nullptr && o == 0) (*rows.kept)[position] = std::move(given);
@@ -227,7 +231,7 @@ std::vector<double> LinearBounds::lower(ValueId value, std::span<const double> r
 // Those whose range decides how well the node can be bounded.
 std::vector<std::size_t> LinearBounds::entries_to_narrow(const Node& node, ValueId id) {
   const Box& box = values_.at(id);
-  const auto* curve = dynamic_cast<const Elementwise*>(node.op.get());
+  const Elementwise* curve = node.op->elementwise();
   std::vector<std::size_t> wanted;
   for (std::size_t e = 0; e < box.lower.doubles().size(); ++e) {
     const Interval x{box.lower.doubles()[e], box.upper.doubles()[e]};

@@ -6,17 +6,17 @@
 
 #include "base/check.h"
 #include "base/rounding.h"
-#include "ops/elementwise.h"
-#include "ops/multilinear.h"
+#include "ops/elementwise/elementwise.h"
+#include "ops/linear/multilinear.h"
 
 namespace lipscope {
 namespace {
 
 // Terms of a relaxed node that may meet in one entry of an input.
 double most_terms(const Graph& graph, const Node& node) {
-  if (dynamic_cast<const Elementwise*>(node.op.get()) != nullptr) return 4;  // lines and others
+  if (node.op->elementwise() != nullptr) return 4;  // lines and others
   double products = 0;
-  if (const Multilinear* form = as_multilinear(*node.op)) {
+  if (const Multilinear* form = node.op->multilinear()) {
     double each = 2;
     for (const Index extent : form->extents) each *= static_cast<double>(extent);
     products = each * static_cast<double>(form->terms.size());
@@ -175,7 +175,7 @@ LinearBounds::Forms LinearBounds::relaxed_forms(std::size_t n) {
 }
 
 void LinearBounds::add_other_lines(const Node& node, Forms& forms) {
-  const auto* curve = dynamic_cast<const Elementwise*>(node.op.get());
+  const Elementwise* curve = node.op->elementwise();
   if (curve == nullptr) return;
   const auto lines = curve->other_lines(values_.at(node.inputs[0]));
   if (!lines) return;

@@ -51,6 +51,14 @@ struct LinearBounds::Rows {
 
   Rows(std::size_t n, std::size_t values)
       : count(n), weights(values), constant(n), size(n), loss(n) {}
+
+  // The functions have the weights `entry` on entry i of an output, whose positive and negative
+  // ones are given besides: shares of them go to the other lines, on weights `to`, the rest stays.
+  void add_shares(const Forms::OtherLines& other, std::size_t i, const double* entry,
+                  const double* shares, double* to, std::vector<double>& positive,
+                  std::vector<double>& negative);
+  // Of the weights of one sign: their offsets, and what each may lose.
+  void add_offsets(const std::vector<double>& side, double offset, double loss_of_one);
 };
 
 }  // namespace lipscope

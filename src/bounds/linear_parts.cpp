@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "base/rounding.h"
 #include "bounds/linear_ascent.h"
-#include "ops/elementwise.h"
+#include "ops/elementwise/elementwise.h"
 
 namespace lipscope {
 
@@ -146,7 +146,7 @@ std::vector<LinearPart::NodeLines> LinearParts::lines_on(ValueId value, std::siz
           : mul_up(gamma_up(static_cast<std::size_t>(bounds_.terms_[value.index]) + 2), size);
   for (std::size_t m = 0; m < bounds_.maker_[value_.index]; ++m) {
     const Node& node = bounds_.graph_.nodes()[m];
-    const auto* curve = dynamic_cast<const Elementwise*>(node.op.get());
+    const Elementwise* curve = node.op->elementwise();
     const auto& forms = bounds_.forms_[m];
     if (curve == nullptr || node.inputs[0] != value || !forms || !forms->outputs[0].other) continue;
     const auto own = curve->relax(std::span(&box, 1));
@@ -288,7 +288,7 @@ void LinearParts::find_splits(std::span<LinearPart> parts, const std::vector<std
     const Best& top = best[r];
     if (!(top.score > 0)) continue;
     const Node& node = bounds_.graph_.nodes()[top.node];
-    const auto& curve = dynamic_cast<const Elementwise&>(*node.op);
+    const auto& curve = *node.op->elementwise();
     part.split = LinearPart::Place{node.inputs[0], top.entry, place_to_cut(curve, top.range)};
   }
 }

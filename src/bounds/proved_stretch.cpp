@@ -6,7 +6,7 @@
 
 #include "bounds/near_point.h"
 #include "bounds/wide_point.h"
-#include "linalg/operator_norm.h"
+#include "linalg/norm/operator_norm.h"
 
 namespace lipscope {
 namespace {

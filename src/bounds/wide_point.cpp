@@ -5,7 +5,7 @@
 #include <cmath>
 #include <map>
 
-#include "ops/wide_map.h"
+#include "ops/facets/wide_map.h"
 
 namespace lipscope {
 namespace {
@@ -40,7 +40,7 @@ class WideConstants {
 
  private:
   std::optional<WideTensor> compute(const Folded& folded) {
-    const auto* map = dynamic_cast<const WideMap*>(folded.op.get());
+    const WideMap* map = folded.op->wide_map();
     if (map == nullptr) return std::nullopt;
     std::vector<WideTensor> in;
     std::vector<ValueType> types;
@@ -79,7 +79,7 @@ class WidePoint {
 
   bool push(const Node& node) {
     if (!wanted(node)) return true;
-    const auto* map = dynamic_cast<const WideMap*>(node.op.get());
+    const WideMap* map = node.op->wide_map();
     if (map == nullptr) return false;
     std::vector<WideTensor> constants(node.inputs.size());
     std::vector<const WideTensor*> in;

@@ -10,8 +10,9 @@
 #include "estimate/lipsdp_solver.h"
 #include "estimate/quotient.h"
 #include "estimate/sdp_query.h"
-#include "linalg/operator_norm.h"
+#include "linalg/norm/operator_norm.h"
 #include "lipscope/select.h"
+#include "net/nets_for_test.h"
 #include "tests/support/graph_maker.h"
 
 namespace lipscope::testing_support {
@@ -96,7 +97,7 @@ inline double largest_quotient(const Query& query, Rng& rng) {
 }
 
 // What no multipliers can prove less than, in units of the network; 0 when the search says nothing.
-inline double lipsdp_dual(const SdpNetwork& network) {
+inline double lipsdp_dual(const UnitNetwork& network) {
   double dual = 0;
   solve_lipsdp(
       network, 1e-3, *RunClock::by_wall(HUGE_VAL), [] { return false; },
@@ -108,10 +109,10 @@ inline double lipsdp_dual(const SdpNetwork& network) {
 }
 
 // The product of the norms of the maps and of the largest slopes.
-inline double product_of_layers(const SdpNetwork& network) {
+inline double product_of_layers(const UnitNetwork& network) {
   double product = std::ldexp(1.0, network.exponent);
-  for (const SdpNode& node : network.nodes) {
-    for (const SdpNode::Edge& edge : node.edges) {
+  for (const UnitNode& node : network.nodes) {
+    for (const UnitNode::Edge& edge : node.edges) {
       std::vector<Index> row, col;
       for (Index i = 0; i < edge.map.rows; ++i) {
         edge.map.for_row(i, [&](Index j, std::size_t) {
@@ -129,16 +130,16 @@ inline double product_of_layers(const SdpNetwork& network) {
   return product;
 }
 
-inline bool is_chain(const SdpNetwork& network) {
+inline bool is_chain(const UnitNetwork& network) {
   return std::ranges::all_of(network.nodes,
-                             [](const SdpNode& node) { return node.edges.size() < 2; });
+                             [](const UnitNode& node) { return node.edges.size() < 2; });
 }
 
 // A chain of dense layers with slopes [lo, hi] whose weights are known up to a radius.
-inline SdpNetwork vague_chain(Rng& rng, const std::vector<Index>& sizes, double radius) {
-  SdpNetwork network;
+inline UnitNetwork vague_chain(Rng& rng, const std::vector<Index>& sizes, double radius) {
+  UnitNetwork network;
   for (std::size_t k = 0; k < sizes.size(); ++k) {
-    SdpNode node;
+    UnitNode node;
     node.size = sizes[k];
     node.depth = static_cast<int>(k);
     if (k > 0) {
@@ -159,12 +160,12 @@ inline SdpNetwork vague_chain(Rng& rng, const std::vector<Index>& sizes, double 
 }
 
 // The norm of the product for some weights and slopes at their ends.
-inline double norm_of_some(const SdpNetwork& chain, const NormPair& norms, Rng& rng) {
+inline double norm_of_some(const UnitNetwork& chain, const NormPair& norms, Rng& rng) {
   const Index inputs = chain.nodes[0].size;
   std::vector<double> product(static_cast<std::size_t>(inputs * inputs));
   for (Index i = 0; i < inputs; ++i) product[static_cast<std::size_t>(i * (inputs + 1))] = 1;
   for (std::size_t k = 1; k < chain.nodes.size(); ++k) {
-    const SdpNode& node = chain.nodes[k];
+    const UnitNode& node = chain.nodes[k];
     const RowMatrix& map = node.edges[0].map;
     std::vector<double> next(static_cast<std::size_t>(node.size * inputs));
     for (Index i = 0; i < node.size; ++i) {

@@ -10,7 +10,7 @@
 #include "base/rounding.h"
 #include "bounds/boxes.h"
 #include "estimate/gain_memory.h"
-#include "linalg/operator_norm.h"
+#include "linalg/norm/operator_norm.h"
 
 namespace lipscope {
 namespace {

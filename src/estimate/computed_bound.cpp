@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "net/problem.h"
 #include "sdp/network_bounds.h"
 
 namespace lipscope {
@@ -14,11 +15,11 @@ void report_network_bound(const MethodRun& run, std::string_view name, double sh
   constexpr double kPerSecond = 5e9;  // multiplications
   const NetworkBound* bound = find_network_bound(name);
   LIPSCOPE_CHECK(bound != nullptr);
-  std::string reason;
-  const SdpNetwork* network = run.unit_network(reason);
-  if (!network) return run.decline(reason);
+  const Expected<UnitNetwork>& network = run.problem.units();
+  if (!network) return run.decline(network.reason());
   const NormPair& norms = run.query.norms;
-  if (reason = bound->unsupported(*network, norms); !reason.empty()) return run.decline(reason);
+  if (const std::string reason = bound->unsupported(*network, norms); !reason.empty())
+    return run.decline(reason);
   const double seconds = bound->cost(*network, norms) / kPerSecond;
   const double left = run.seconds_left();
   if (seconds > share_of_time * left) {

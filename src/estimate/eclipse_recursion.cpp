@@ -5,9 +5,9 @@
 #include <cmath>
 #include <map>
 
-#include "linalg/blas.h"
-#include "linalg/cholesky.h"
-#include "linalg/definite.h"
+#include "linalg/norm/definite.h"
+#include "linalg/tensor/blas.h"
+#include "linalg/tensor/cholesky.h"
 #include "sdp/lmi.h"
 
 namespace lipscope {
@@ -43,9 +43,9 @@ double top_eigenvalue(Index n, const Dense& symmetric) {
 // block; without a block (i, i) it is the identity there.
 class Recursion {
  public:
-  explicit Recursion(const SdpNetwork& network) : nodes_(network.nodes), last_use_(nodes_.size()) {
+  explicit Recursion(const UnitNetwork& network) : nodes_(network.nodes), last_use_(nodes_.size()) {
     for (std::size_t k = 0; k < nodes_.size(); ++k) {
-      for (const SdpNode::Edge& edge : nodes_[k].edges) last_use_[edge.from] = k;
+      for (const UnitNode::Edge& edge : nodes_[k].edges) last_use_[edge.from] = k;
     }
   }
 
@@ -70,7 +70,7 @@ class Recursion {
   static double half_width(Interval slope) { return slope.hi / 2 - slope.lo / 2; }
 
   // S of each entry.
-  static Dense scales_of(const SdpNode& node, double top) {
+  static Dense scales_of(const UnitNode& node, double top) {
     Dense s;
     for (const Interval slope : node.slopes) {
       const double ratio = std::fabs(middle(slope)) / half_width(slope);
@@ -194,20 +194,20 @@ class Recursion {
          place->second.data(), cols);
   }
 
-  const std::vector<SdpNode>& nodes_;
+  const std::vector<UnitNode>& nodes_;
   std::vector<std::size_t> last_use_, live_;
   std::map<std::pair<std::size_t, std::size_t>, Dense> known_;
 };
 
 }  // namespace
 
-std::optional<ChainProof> eclipse_multipliers(const SdpNetwork& network,
+std::optional<ChainProof> eclipse_multipliers(const UnitNetwork& network,
                                               const std::function<bool()>& stop) {
   if (network.nodes.empty()) return ChainProof{};
   return Recursion(network).run(stop);
 }
 
-ChainProof raised(const SdpNetwork& network, ChainProof proof, double e) {
+ChainProof raised(const UnitNetwork& network, ChainProof proof, double e) {
   if (network.nodes.empty()) return proof;
   const int depth = network.nodes.back().depth;
   proof.rho *= std::pow(1 + e, 2.0 * depth);

@@ -7,17 +7,17 @@
 #include <optional>
 
 #include "lipscope/bound.h"
-#include "sdp/network.h"
+#include "net/unit_network.h"
 
 namespace lipscope {
 
 // One pass from the input to the output. Nothing when a number leaves the range of doubles or
 // `stop`, asked at each node, says so.
-[[nodiscard]] std::optional<ChainProof> eclipse_multipliers(const SdpNetwork& network,
+[[nodiscard]] std::optional<ChainProof> eclipse_multipliers(const UnitNetwork& network,
                                                             const std::function<bool()>& stop = {});
 
 // The multipliers of a node and rho raised by (1 + e)^2 for each step to the output: room for
 // rounding.
-[[nodiscard]] ChainProof raised(const SdpNetwork& network, ChainProof proof, double e);
+[[nodiscard]] ChainProof raised(const UnitNetwork& network, ChainProof proof, double e);
 
 }  // namespace lipscope

@@ -52,8 +52,7 @@ TEST(EclipseFast, NoQuotientAboveTheBound) {
     const Graph whole = pick(rng, 4) == 0 ? random_residual(rng) : random_chain(rng);
     const Graph graph = select(whole, {}).graph;
     const Query query{&graph, parse_norms("2"), random_domain(rng, graph)};
-    std::string reason;
-    const auto network = sdp_network_of(query, reason);
+    const auto network = units_of(query);
     if (!network) continue;
     const auto bound = eclipse(query);
     ASSERT_TRUE(bound) << "trial " << trial;

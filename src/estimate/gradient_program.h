@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The largest gradient of a piecewise linear network on a box as a program with integer variables
-// [local-12]: 0 or 1 for the side of each open unit and for the sign of each entry of the gradient.
+// [local-12]: 0 or 1 for the side of each unstable unit and for the sign of each entry of the
+// gradient.
 #pragma once
 
 #include <optional>
@@ -32,7 +33,7 @@ struct GradientProgram {
     UnitId unit;
     int column;  // 1 where the value before the unit is positive
   };
-  std::vector<Side> sides;  // of all open units
+  std::vector<Side> sides;  // of all unstable units
 };
 // The region is a box.
 [[nodiscard]] GradientProgram gradient_program(const LayeredNet& net, const BoundedRegion& region,

@@ -7,7 +7,7 @@
 
 #include "base/checkpoint.h"
 #include "base/parallel.h"
-#include "linalg/blas.h"
+#include "linalg/tensor/blas.h"
 
 namespace lipscope {
 namespace {
@@ -62,10 +62,11 @@ void for_row_pieces(Index rows, Index rank, Body&& body) {
 
 }  // namespace
 
-LipsdpDual::LipsdpDual(const SdpNetwork& network, Index rank) : net_(network), rank_(rank) {
+LipsdpDual::LipsdpDual(const UnitNetwork& network, Index rank, DualAim aim)
+    : net_(network), aim_(aim), rank_(rank) {
   std::normal_distribution<double> normal;
   const std::size_t count = net_.nodes.size();
-  for (const SdpNode& node : net_.nodes) {
+  for (const UnitNode& node : net_.nodes) {
     std::vector<double> middle, radius;
     for (const Interval& s : node.slopes) {
       middle.push_back(0.5 * (s.lo + s.hi));
@@ -74,17 +75,11 @@ LipsdpDual::LipsdpDual(const SdpNetwork& network, Index rank) : net_(network), r
     middle_.push_back(std::move(middle));
     radius_.push_back(std::move(radius));
     back_.emplace_back();
-    for (const SdpNode::Edge& edge : node.edges)
+    for (const UnitNode::Edge& edge : node.edges)
       back_.back().push_back(edge.map.dense() ? RowMatrix{} : transposed(edge.map));
   }
   constexpr Index kLarge = 4000;  // entries
-  for (std::size_t k = 0; net_.size() > kLarge && k < count; ++k) {
-    rough_.emplace_back();
-    for (const SdpNode::Edge& edge : net_.nodes[k].edges)
-      rough_.back().emplace_back(
-          edge.map.dense() ? edge.map.weights.begin() : edge.map.weights.end(),
-          edge.map.weights.end());
-  }
+  if (net_.size() > kLarge) make_rough();
   for (std::size_t k = 0; k + 1 < count; ++k) {
     turn_.emplace_back();
     clear(turn_.back(), k);
@@ -95,6 +90,21 @@ LipsdpDual::LipsdpDual(const SdpNetwork& network, Index rank) : net_(network), r
   before_.resize(count);
   after_.resize(count);
   pull_.resize(count);
+}
+
+void LipsdpDual::make_rough() {
+  std::vector<std::pair<std::size_t, std::size_t>> places;
+  for (const UnitNode& node : net_.nodes) {
+    for (std::size_t e = 0; e < node.edges.size(); ++e) places.emplace_back(rough_.size(), e);
+    rough_.emplace_back(node.edges.size());
+  }
+  parallel_for(std::ssize(places), 1, [&](Index begin, Index end) {
+    for (Index i = begin; i < end; ++i) {
+      const auto [k, e] = places[static_cast<std::size_t>(i)];
+      const RowMatrix& map = net_.nodes[k].edges[e].map;
+      if (map.dense()) rough_[k][e].assign(map.weights.begin(), map.weights.end());
+    }
+  });
 }
 
 void LipsdpDual::clear(Block& block, std::size_t node) const {
@@ -162,14 +172,29 @@ void LipsdpDual::forward() {
     });
   }
   const Block& y = before_.back();
-  const double norm = norm_of(y.data(), static_cast<Index>(y.size()));
-  value_ = norm * norm;
+  const double size =
+      aim_ == DualAim::kTrace ? trace() : norm_of(y.data(), static_cast<Index>(y.size()));
+  value_ = size * size;
+}
+
+double LipsdpDual::trace() const {
+  double sum = 0;
+  for (Index i = 0; i < net_.nodes.back().size; ++i)
+    sum += before_.back()[static_cast<std::size_t>(i * (rank_ + 1))];
+  return sum;
 }
 
 void LipsdpDual::backward() {
   const std::size_t last = net_.nodes.size() - 1;
   for (std::size_t k = 0; k < last; ++k) clear(pull_[k], k);
-  pull_[last] = before_[last];
+  if (aim_ == DualAim::kTrace) {
+    clear(pull_[last], last);
+    const double size = trace();
+    for (Index i = 0; i < net_.nodes[last].size; ++i)
+      pull_[last][static_cast<std::size_t>(i * (rank_ + 1))] = size;
+  } else {
+    pull_[last] = before_[last];
+  }
   for (std::size_t k = last; k > 0; --k) {
     Block& g = pulled_;
     g = pull_[k];

@@ -6,15 +6,21 @@
 #include <random>
 #include <vector>
 
-#include "sdp/network.h"
+#include "net/unit_network.h"
 
 namespace lipscope {
 
+// What is made large for |X_0| = 1: |Y|^2, the dual of the constant of all outputs, or the square
+// of the trace of the first columns of Y, that of the sum of the squared constants of each
+// [global-8].
+enum class DualAim { kNorm, kTrace };
+
 class LipsdpDual {
  public:
-  LipsdpDual(const SdpNetwork& network, Index rank);
+  // For the trace the rank is at least the number of outputs.
+  LipsdpDual(const UnitNetwork& network, Index rank, DualAim aim = DualAim::kNorm);
 
-  // One accelerated step of the power iteration; returns the value |Y|^2 for |X_0| = 1.
+  // One accelerated step of the power iteration; returns the value.
   double step();
   void grow(Index rank);  // appends small random columns
   // From now on dense maps are applied in double precision. Large networks begin in single.
@@ -28,8 +34,10 @@ class LipsdpDual {
 
  private:
   using Block = std::vector<double>;  // rows x rank
+  void make_rough();
   void forward();
   void backward();
+  [[nodiscard]] double trace() const;
   void extrapolate(double momentum);
   void remember_multipliers();
   void normalise(Block& block, bool as_whole) const;
@@ -37,7 +45,8 @@ class LipsdpDual {
   // to += A from or A' from.
   void apply(std::size_t node, std::size_t edge, const Block& from, Block& to, bool adjoint);
 
-  const SdpNetwork& net_;
+  const UnitNetwork& net_;
+  DualAim aim_;
   std::vector<std::vector<RowMatrix>> back_;  // transposed maps of each node that are not dense
   std::vector<std::vector<std::vector<float>>> rough_;  // dense maps, by node and edge
   Index rank_;

@@ -11,7 +11,7 @@
 namespace lipscope {
 namespace {
 
-SdpNode::Edge random_edge(std::size_t from, Index rows, Index cols, std::mt19937_64& rng) {
+UnitNode::Edge random_edge(std::size_t from, Index rows, Index cols, std::mt19937_64& rng) {
   std::normal_distribution<double> normal;
   RowMatrix map;
   map.rows = rows;
@@ -22,10 +22,10 @@ SdpNode::Edge random_edge(std::size_t from, Index rows, Index cols, std::mt19937
 }
 
 // Enough units for single precision at first and for several pieces of rows.
-SdpNetwork wide_network() {
+UnitNetwork wide_network() {
   constexpr Index kInputs = 6, kUnits = 4200, kOutputs = 3;
   std::mt19937_64 rng(5);
-  SdpNetwork net;
+  UnitNetwork net;
   net.nodes.resize(3);
   net.nodes[0].size = kInputs;
   net.nodes[1].size = kUnits;
@@ -45,7 +45,7 @@ struct DualRun {
   bool operator==(const DualRun&) const = default;
 };
 
-DualRun run_dual(const SdpNetwork& net) {
+DualRun run_dual(const UnitNetwork& net) {
   const double before = errand().work;
   DualRun run;
   LipsdpDual dual(net, 20);
@@ -59,7 +59,7 @@ DualRun run_dual(const SdpNetwork& net) {
 }
 
 TEST(LipsdpDual, ThreadsChangeNoBitAndNoWork) {
-  const SdpNetwork net = wide_network();
+  const UnitNetwork net = wide_network();
   const int before = threads();
   const Errand outside = errand();
   set_threads(1);

@@ -3,16 +3,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "estimate/lipsdp_dual.h"
-#include "sdp/reduce.h"
+#include "net/trim.h"
 
 namespace lipscope {
 namespace {
 
 // Multipliers of the dual made feasible: those of a node, and rho for the input, are raised by
 // (1 + e)^2 for each step they are away from the output [global-4].
-LipsdpGuess widened_guess(const SdpNetwork& network, const LipsdpDual& dual, double e) {
+LipsdpGuess widened_guess(const UnitNetwork& network, const LipsdpDual& dual, double e) {
   const int depth = network.nodes.back().depth;
   const auto raise = [&](std::size_t k) {
     return std::pow(1 + e, 2.0 * (depth - network.nodes[k].depth));
@@ -37,7 +38,7 @@ LipsdpGuess widened_guess(const SdpNetwork& network, const LipsdpDual& dual, dou
 
 class Solver {
  public:
-  Solver(const SdpNetwork& network, double gap, const RunClock& clock,
+  Solver(const UnitNetwork& network, double gap, const RunClock& clock,
          const std::function<bool()>& stop, const std::function<bool(const LipsdpGuess&)>& prove)
       : net_(network),
         gap_(gap),
@@ -122,7 +123,7 @@ class Solver {
     since_proof_ = 0;
   }
 
-  const SdpNetwork& net_;
+  const UnitNetwork& net_;
   double gap_;
   const RunClock& clock_;
   const std::function<bool()>& stop_;
@@ -135,14 +136,14 @@ class Solver {
 
 // Parts that do not touch: the iteration would forget all but the strongest. Each is solved for
 // itself; the matrix of the whole has theirs for blocks, all with the largest rho.
-void solve_parts(const SdpNetwork& network, const std::vector<EntryFlags>& parts, double gap,
+void solve_parts(const UnitNetwork& network, const std::vector<EntryFlags>& parts, double gap,
                  const RunClock& clock, const std::function<bool()>& stop,
                  const std::function<bool(const LipsdpGuess&)>& prove) {
   LipsdpGuess whole;
   for (std::size_t k = 1; k + 1 < network.nodes.size(); ++k)
     whole.multipliers.emplace_back(static_cast<std::size_t>(network.nodes[k].size), 1.0);
   for (const EntryFlags& part : parts) {
-    const SdpNetwork net = restricted(network, part);
+    const UnitNetwork net = restricted(network, part);
     LipsdpGuess best{{}, HUGE_VAL, 0};
     const auto keep = [&](const LipsdpGuess& guess) {
       if (!proves(net, guess.multipliers, guess.rho, stop, true)) return false;
@@ -170,7 +171,27 @@ void solve_parts(const SdpNetwork& network, const std::vector<EntryFlags>& parts
 
 }  // namespace
 
-void solve_lipsdp(const SdpNetwork& network, double gap, const RunClock& clock,
+void solve_lipsdp_of_each(const UnitNetwork& network, double gap, const std::function<bool()>& stop,
+                          const std::function<bool(const Multipliers&)>& prove) {
+  constexpr int kLeastSteps = 15, kMostSteps = 5000;
+  constexpr Index kMoreColumns = 12;
+  LipsdpDual dual(network, network.nodes.back().size + kMoreColumns, DualAim::kTrace);
+  double value = 0, progress = 1;
+  for (int steps = 0; steps < kMostSteps && !stop(); ++steps) {
+    if (steps >= kLeastSteps && !(progress >= gap * gap)) break;
+    const double before = std::exchange(value, dual.step());
+    progress = (value - before) / value;
+  }
+  for (double e = gap / network.nodes.back().depth; e < 3 && !stop(); e *= 4) {
+    LipsdpGuess guess = widened_guess(network, dual, e);
+    for (std::vector<double>& layer : guess.multipliers) {
+      for (double& t : layer) t /= guess.rho;
+    }
+    if (prove(guess.multipliers)) return;
+  }
+}
+
+void solve_lipsdp(const UnitNetwork& network, double gap, const RunClock& clock,
                   const std::function<bool()>& stop,
                   const std::function<bool(const LipsdpGuess&)>& prove) {
   if (network.nodes.empty()) {

@@ -8,9 +8,9 @@
 #include "base/check.h"
 #include "base/parallel.h"
 #include "estimate/piece_run.h"
+#include "net/problem.h"
 #include "pieces/bounded_region.h"
 #include "pieces/local_bounds.h"
-#include "pieces/local_net.h"
 #include "sdp/network_bounds.h"
 
 namespace lipscope {
@@ -30,10 +30,9 @@ void report_local_bound(const MethodRun& run, std::string_view name,
   const double share_of_time = run.named ? 1 : 0.1;
   const LocalBound* bound = find_local_bound(name);
   LIPSCOPE_CHECK(bound != nullptr);
-  std::string reason;
-  const LocalNet* found = run.local_net(reason);
-  if (found == nullptr) return run.decline(reason);
-  const LayeredNet* net = &found->net;
+  const Expected<LocalNet>& found = run.problem.local_chain();
+  if (!found) return run.decline(found.reason());
+  const LayeredNet* net = found->net.get();
   const NormPair& norms = run.query.norms;
   const double left = run.seconds_left();
   const auto seconds = [&](const LocalBound& of) {
@@ -53,7 +52,7 @@ void report_local_bound(const MethodRun& run, std::string_view name,
   if (!std::isfinite(upper))
     return run.decline(run.should_stop() ? "stopped" : "the bound is above the largest double");
   run.report({upper, Guarantee::kProved, std::string(name)},
-             {.proof = RecomputedProof{std::string(name), found->open}});
+             {.proof = RecomputedProof{std::string(name), found->unstable}});
 }
 
 }  // namespace lipscope

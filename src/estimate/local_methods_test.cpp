@@ -71,6 +71,21 @@ TEST(LocalMethods, RunWhenAskedForByName) {
   }
 }
 
+// relu(c + 2 sign(c) - 2) is c for c = clip(x, 0.125, 1), which never comes to the step.
+TEST(LocalMethods, KnowValuesBehindSteps) {
+  testing_support::GraphMaker m;
+  const ValueId c = m.add("Clip", {m.input({1, 1})}, {{"min", 0.125}, {"max", 1.0}}, 6);
+  const ValueId step = m.add("Mul", {m.add("Sign", {c}), m.weights({1}, {2})});
+  const ValueId sum = m.add("Sub", {m.add("Add", {c, step}), m.weights({1}, {2})});
+  const Graph graph = m.finish(m.add("Relu", {sum}));
+  for (const char* name : {"exact-local", "fast-lip", "recur-jac", "linear-jacobian", "gram-l2",
+                           "local-lipsdp", "graph-jacobian"}) {
+    const Answer answer = local_answer(graph, "2", unit_box(graph), {name});
+    const auto upper = answer.bracket.upper(Guarantee::kProved);
+    EXPECT_TRUE(!upper || upper->value >= 1) << name;
+  }
+}
+
 // Where nothing changes its slope, all of them are the norm of the one Jacobian.
 TEST(LocalMethods, AreTheConstantOfAPiece) {
   Rng rng(5);

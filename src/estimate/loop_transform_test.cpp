@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "estimate/chain_for_test.h"
-#include "linalg/operator_norm.h"
-#include "sdp/reverse.h"
+#include "linalg/norm/operator_norm.h"
+#include "net/transpose.h"
 
 namespace lipscope {
 namespace {
@@ -17,9 +17,8 @@ double norm_of(Index rows, Index cols, const std::vector<double>& entries, const
 }
 
 double loop_transform_bound_of(const Graph& graph, const char* norms) {
-  std::string reason;
-  const auto network = sdp_network_of({&graph, parse_norms(norms), {}}, reason);
-  EXPECT_TRUE(network) << reason;
+  const auto network = units_of({&graph, parse_norms(norms), {}});
+  EXPECT_TRUE(network) << network.reason();
   return loop_transform_up(*network, parse_norms(norms));
 }
 
@@ -59,8 +58,7 @@ TEST(LoopTransform, NoQuotientAboveTheBound) {
     const char* names[] = {"2", "1", "inf", "3", "1:inf", "2:inf", "inf:1", "1:2"};
     const NormPair norms = parse_norms(names[rng() % std::size(names)]);
     const Query query{&graph, norms, random_domain(rng, graph)};
-    std::string reason;
-    const auto network = sdp_network_of(query, reason);
+    const auto network = units_of(query);
     if (!network) continue;
     const double bound = loop_transform_up(*network, norms);
     ASSERT_TRUE(std::isfinite(bound)) << trial;
@@ -71,7 +69,7 @@ TEST(LoopTransform, NoQuotientAboveTheBound) {
     if (is_chain(*network)) {
       EXPECT_LE(bound, (1 + 1e-5) * product_of_layers(*network)) << trial;
     }
-    const SdpNetwork turned = reversed(*network);
+    const UnitNetwork turned = transposed(*network);
     const double backward = loop_transform_up(turned, norms);
     EXPECT_GE(backward, (1 - 1e-9) * lipsdp_dual(*network)) << trial;
   }
@@ -106,7 +104,7 @@ TEST(LoopTransform, HoldsForAllWeightsWithinTheirRadii) {
   Rng rng(57);
   for (int trial = 0; trial < 300; ++trial) {
     const double radius = std::pow(10.0, -static_cast<double>(pick(rng, 4)));
-    const SdpNetwork chain = vague_chain(
+    const UnitNetwork chain = vague_chain(
         rng, {1 + pick(rng, 4), 1 + pick(rng, 3), 1 + pick(rng, 3), 1 + pick(rng, 3)}, radius);
     for (const char* name : {"2", "1", "inf", "3"}) {
       const NormPair norms = parse_norms(name);
@@ -129,8 +127,7 @@ TEST(LoopTransform, ExtremeNetworks) {
       layers.push_back(random_tensor(rng, {8, 8}, -s, s));
     }
     const Graph deep = relu_chain(layers);
-    std::string reason;
-    const auto network = sdp_network_of({&deep, parse_norms("2"), {}}, reason);
+    const auto network = units_of({&deep, parse_norms("2"), {}});
     ASSERT_TRUE(network);
     const double bound = loop_transform_up(*network, parse_norms("2"));
     EXPECT_GT(bound, 0);

@@ -10,13 +10,13 @@
 
 namespace lipscope {
 
-struct LocalNet;
-struct SdpNetwork;
+class Problem;
 
 // What a method may look at while it runs. Immutable but for `report`, which may be called at any
 // time from the thread that runs the method.
 struct MethodRun {
   const Query& query;
+  Problem& problem;  // the same, with its networks
   const RunContext& context;
   const Bracket& found;  // by all methods so far
   double deadline;       // by the clock of the run
@@ -33,14 +33,6 @@ struct MethodRun {
   bool named = false;
   // Whether another method has found a bound for this query.
   std::function<bool(std::string_view)> has_answered;
-
-  // The query as a network of units on boxes of its domain, read once for all methods; null, and
-  // the reason set, when it is none.
-  std::function<const SdpNetwork*(std::string&)> unit_network;
-
-  // The chain of layers of the query on its bounded domain, made once for all methods; null, and
-  // the reason set, when there is none.
-  std::function<const LocalNet*(std::string&)> local_net;
 
   // Whether the bracket is as tight as the user wants it.
   std::function<bool()> target_reached;

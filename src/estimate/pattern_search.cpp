@@ -22,7 +22,7 @@ double rms(const std::vector<double>& v) {
 
 }  // namespace
 
-PatternSearch::PatternSearch(const GatedNet& net, const NormPair& norms,
+PatternSearch::PatternSearch(const PiecewiseLinearNet& net, const NormPair& norms,
                              std::function<void(std::span<double>)> project, std::uint64_t seed)
     : net_(net), norms_(norms), project_(std::move(project)), rng_(seed) {}
 

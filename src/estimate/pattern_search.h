@@ -7,21 +7,21 @@
 #include <random>
 #include <span>
 
-#include "estimate/gated_net.h"
 #include "lipscope/norm.h"
+#include "net/piecewise_linear_net.h"
 
 namespace lipscope {
 
 class PatternSearch {
  public:
-  using Vector = GatedNet::Vector;
+  using Vector = PiecewiseLinearNet::Vector;
   struct Point {
     Vector x, d;  // |J(x) d| = value for |d| = 1 in the input norm
     double value = 0;
   };
 
   // `project` moves a point into the domain. Scalar outputs, or l2 to l2.
-  PatternSearch(const GatedNet& net, const NormPair& norms,
+  PatternSearch(const PiecewiseLinearNet& net, const NormPair& norms,
                 std::function<void(std::span<double>)> project, std::uint64_t seed);
 
   // Starts: at random or guided by a free choice of gates, then uphill with smoothed gates. `stop`
@@ -35,7 +35,7 @@ class PatternSearch {
   [[nodiscard]] bool has_starts() const { return !chains_.empty(); }
 
  private:
-  using Layers = GatedNet::Layers;
+  using Layers = PiecewiseLinearNet::Layers;
   struct Chain {
     Point now, best;
     double step = 0.3;
@@ -53,7 +53,7 @@ class PatternSearch {
   [[nodiscard]] Vector crossed(const Vector& x);
   void breed();
 
-  const GatedNet& net_;
+  const PiecewiseLinearNet& net_;
   NormPair norms_;
   std::function<void(std::span<double>)> project_;
   std::mt19937_64 rng_;

@@ -6,11 +6,12 @@
 
 #include "base/checkpoint.h"
 #include "estimate/counted_for_test.h"
-#include "estimate/gated_net.h"
 #include "estimate/pattern_search.h"
 #include "estimate/quotient.h"
 #include "lipscope/bound.h"
 #include "lipscope/evaluate.h"
+#include "net/nets_for_test.h"
+#include "net/piecewise_linear_net.h"
 #include "tests/support/graph_maker.h"
 
 namespace lipscope {
@@ -34,7 +35,7 @@ double pattern_ascend(const Graph& graph, const std::string& norm = "2", Domain 
 }
 
 // The same function as the graph, with residuals, convolutions and a constant behind the kink.
-TEST(GatedNet, HasTheValuesAndDerivativesOfTheGraph) {
+TEST(PiecewiseLinearNet, HasTheValuesAndDerivativesOfTheGraph) {
   Rng rng(4);
   GraphMaker m;
   const auto random = [&](Shape shape) { return m.weights(random_tensor(rng, std::move(shape))); };
@@ -45,9 +46,8 @@ TEST(GatedNet, HasTheValuesAndDerivativesOfTheGraph) {
   z = m.add("Relu", {m.add("Add", {z, y})});
   z = m.add("Gemm", {m.add("Flatten", {z}), random({15, 4}), random({4})});
   const Graph graph = m.finish(m.add("Sub", {m.add("Abs", {z}), random({4})}));
-  std::string reason;
-  const auto net = GatedNet::read(graph, {}, reason);
-  ASSERT_TRUE(net) << reason;
+  const auto net = PiecewiseLinearNet::of(*testing_support::network_with_biases(graph));
+  ASSERT_TRUE(net) << net.reason();
   EXPECT_EQ(net->units(), 15U + 15U + 4U);
   for (int trial = 0; trial < 20; ++trial) {
     const Tensor at = random_tensor(rng, {1, 2, 5}, -3, 3), along = random_tensor(rng, {1, 2, 5});
@@ -80,9 +80,8 @@ TEST(PatternSearch, StartsCanBeEnded) {
   for (int layer = 0; layer < 3; ++layer)
     x = m.add("Relu", {m.add("MatMul", {x, m.weights(random_tensor(rng, {40, 40}, -1, 1))})});
   const Graph graph = m.finish(m.add("MatMul", {x, m.weights(random_tensor(rng, {40, 5}, -1, 1))}));
-  std::string reason;
-  const auto net = GatedNet::read(graph, {}, reason);
-  ASSERT_TRUE(net) << reason;
+  const auto net = PiecewiseLinearNet::of(*testing_support::network_with_biases(graph));
+  ASSERT_TRUE(net) << net.reason();
   const auto work_of = [&](bool stop) {
     PatternSearch search(
         *net, parse_norms("2"), [](std::span<double>) {}, 1);
@@ -94,15 +93,15 @@ TEST(PatternSearch, StartsCanBeEnded) {
   EXPECT_LT(work_of(true), 0.1 * work_of(false));
 }
 
-TEST(GatedNet, RefusesOtherActivations) {
+TEST(PiecewiseLinearNet, RefusesOtherActivations) {
   for (const std::string op : {"Tanh", "HardSigmoid", "Clip"}) {
     GraphMaker m;
     const ValueId x = m.add("MatMul", {m.input({1, 2}), m.weights({2, 2}, {1, 2, 3, 4})});
     const Graph graph = m.finish(
         op == "Clip" ? m.add(op, {x, m.weights({}, {0}), m.weights({}, {1})}) : m.add(op, {x}));
-    std::string reason;
-    EXPECT_FALSE(GatedNet::read(graph, {}, reason)) << op;
-    EXPECT_NE(reason, "");
+    const auto net = PiecewiseLinearNet::of(*testing_support::network_with_biases(graph));
+    EXPECT_FALSE(net) << op;
+    EXPECT_NE(net.reason(), "");
   }
 }
 

@@ -7,8 +7,8 @@
 #include "base/parallel.h"
 #include "base/rounding.h"
 #include "estimate/point_prover.h"
+#include "net/problem.h"
 #include "pieces/local_bounds.h"
-#include "pieces/local_net.h"
 #include "search/bounded_search.h"
 #include "search/search.h"
 #include "search/slope_ascent.h"
@@ -40,6 +40,11 @@ std::string why_no_pieces(const Query& query) {
   return search_parts_of(query.norms, inputs, outputs) ? "" : "no search for these norms";
 }
 
+Expected<LocalNet> small_chain(Problem& problem, Index most) {
+  if (problem.network() && chain_size(*problem.network()) > most) return too_large_a_chain(most);
+  return problem.local_chain(std::nullopt);
+}
+
 double root_seconds(const LayeredNet& net, const Parts& parts, bool bounded) {
   double cost = 0, behind = 0;
   for (std::size_t k = net.layers.size(); k-- > 0;) {
@@ -54,17 +59,13 @@ double root_seconds(const LayeredNet& net, const Parts& parts, bool bounded) {
 double claim_of_cases(double upper) { return mul_up(upper, 1 + 0x1p-36); }
 
 void search_pieces(const MethodRun& run, const PieceRun& how) {
+  // Where one affine layer is all that is left on the domain there is nothing to search.
+  if (!how.reduces && !run.problem.units()) return run.decline(run.problem.units().reason());
+  const Expected<LocalNet> local =
+      how.reduces ? run.problem.local_chain() : small_chain(run.problem, how.most_weights);
+  if (!local) return run.decline(local.reason());
+  const LayeredNet* net = local->net.get();
   std::string reason;
-  std::optional<LayeredNet> own;
-  const LocalNet* local = nullptr;
-  if (how.reduces) {
-    local = run.local_net(reason);
-  } else {
-    if (run.unit_network(reason) == nullptr) return run.decline(reason);
-    own = as_layered_net(*run.query.graph, how.most_weights, reason);
-  }
-  const LayeredNet* net = local != nullptr ? &local->net : own ? &*own : nullptr;
-  if (net == nullptr) return run.decline(reason);
   const Parts parts = *search_parts_of(run.query.norms, net->inputs(), net->outputs());
   // Where there are many units, searches for lower bounds need time, too; less among curves, where
   // gradients lead to the top.
@@ -91,9 +92,9 @@ void search_pieces(const MethodRun& run, const PieceRun& how) {
     reported = upper;
     CaseTree tree = search.tree();
     tree.sharp_ends = sharp;
-    run.report({upper, Guarantee::kProved, std::string(how.name)},
-               {.proof = CaseProof{std::make_shared<const CaseTree>(std::move(tree)),
-                                   local != nullptr ? local->open : std::nullopt}});
+    run.report(
+        {upper, Guarantee::kProved, std::string(how.name)},
+        {.proof = CaseProof{std::make_shared<const CaseTree>(std::move(tree)), local->unstable}});
   };
   const double ratio = 1 + 0.1 * (std::min(run.target_ratio, 1.01) - 1);
   for (double slice = 0.05; slice < 1e6; slice *= 1.5) {

@@ -10,13 +10,11 @@
 #include "base/checkpoint.h"
 #include "base/interval.h"
 #include "base/memory_budget.h"
+#include "bounds/no_value.h"
 #include "estimate/method.h"
-#include "estimate/piece_run.h"
 #include "estimate/quotient.h"
-#include "estimate/sdp_query.h"
 #include "lipscope/error.h"
-#include "passes/split_softmax.h"
-#include "pieces/local_net.h"
+#include "net/problem.h"
 
 namespace lipscope {
 
@@ -89,7 +87,8 @@ class Plan {
         context_(context),
         clock_(*context.clock),
         start_(clock_.now()),
-        deadline_(std::min(start_ + budget.time.count(), clock_.limit())) {}
+        deadline_(std::min(start_ + budget.time.count(), clock_.limit())),
+        problem_(query, [this] { return clock_.passed(deadline_); }) {}
 
   Answer run() {
     const Stopwatch watch;
@@ -102,6 +101,7 @@ class Plan {
       if (method.run_first != nullptr && reason_to_skip(method).empty())
         run_one(method, method.run_first, deadline_, clock_.limit());
     }
+    if (lacks_value()) return without_value(watch.seconds());
     struct Hungry {
       const Method* method;
       double spent;  // by the clock
@@ -122,6 +122,7 @@ class Plan {
       if (clock_.now() + spent < deadline_ && start(*method))
         run_one(*method, method->run, deadline_, deadline_);
     }
+    if (lacks_value()) return without_value(watch.seconds());
     answer_.outcome = outcome();
     answer_.seconds = watch.seconds();
     return std::move(answer_);
@@ -130,6 +131,34 @@ class Plan {
  private:
   enum class Ending { kEnded, kCut, kNoMemory };
   static constexpr const char* kNoRoom = "memory limit reached";
+  // Whether a finite bound was found for a function that has no value on the domain. Once there is
+  // one, and whatever the time.
+  bool lacks_value() {
+    const auto upper = answer_.bracket.upper(Guarantee::kProved);
+    if (looked_for_value_ || !upper || std::isinf(upper->value)) return false;
+    looked_for_value_ = true;
+    try {
+      const Unstoppable whole;
+      no_value_ = no_value_anywhere(problem_.boxes());
+    } catch (const std::bad_alloc&) {
+      relieve_memory();
+    }
+    return !no_value_.empty();
+  }
+
+  Answer without_value(double seconds) const {
+    Answer answer;
+    answer.methods = answer_.methods;
+    answer.no_bound = no_value_;
+    answer.seconds = seconds;
+    for (MethodReport& report : answer.methods) {
+      report.bound.reset();
+      report.skipped = no_value_;
+    }
+    answer.bracket.add_upper({kInf, Guarantee::kProved, "layer-product"});
+    return answer;
+  }
+
   double share_of(double share) const {
     const double now = clock_.now();
     return now + share * std::max(0.0, deadline_ - now);
@@ -222,6 +251,7 @@ class Plan {
     if (context_.progress) context_.progress({method.info.id, &answer_.bracket});
     const MethodRun run{
         .query = query_,
+        .problem = problem_,
         .context = context_,
         .found = answer_.bracket,
         .deadline = deadline,
@@ -253,8 +283,6 @@ class Plan {
                 return other.method == name && other.bound;
               });
             },
-        .unit_network = [&](std::string& reason) { return unit_network(reason); },
-        .local_net = [&](std::string& reason) { return local_net(reason); },
         .target_reached =
             [&] {
               return reached_target() ||
@@ -287,30 +315,6 @@ class Plan {
     relieve_memory();
   }
 
-  const SdpNetwork* unit_network(std::string& reason) {
-    if (!unit_network_ && no_unit_network_.empty())
-      unit_network_ = sdp_network_of(query_, no_unit_network_);
-    reason = no_unit_network_;
-    return unit_network_ ? &*unit_network_ : nullptr;
-  }
-
-  const LocalNet* local_net(std::string& reason) {
-    if (!local_net_ && no_local_net_.empty()) {
-      const auto stop = [&] { return clock_.passed(deadline_); };
-      split_ = split_softmax(*query_.graph);
-      // What is no network of units on the domain is none on the larger boxes of a chain, unless
-      // the domain is so small that no unit is left.
-      if (!split_ && unit_network(reason) == nullptr && reason != kOneAffineLayer) {
-        no_local_net_ = reason;
-        return nullptr;
-      }
-      local_net_ = find_local_net(split_ ? *split_ : *query_.graph, query_.domain,
-                                  kMostPieceWeights, no_local_net_, stop);
-    }
-    reason = no_local_net_;
-    return local_net_ ? &*local_net_ : nullptr;
-  }
-
   void keep(bool lower, const Bound& bound, Evidence evidence) {
     Bracket& bracket = answer_.bracket;
     const bool proved = bound.guarantee == Guarantee::kProved;
@@ -336,14 +340,12 @@ class Plan {
   const RunContext& context_;
   const RunClock& clock_;
   double start_, deadline_;
+  Problem problem_;
   bool no_room_ = false;  // for some method
+  bool looked_for_value_ = false;
+  std::string no_value_;  // why there is none
   Answer answer_;
   GapHistory gaps_;
-  std::optional<Graph> split_;  // of a network that ends in a softmax
-  std::optional<SdpNetwork> unit_network_;
-  std::string no_unit_network_;  // why
-  std::optional<LocalNet> local_net_;
-  std::string no_local_net_;  // why
 };
 
 }  // namespace

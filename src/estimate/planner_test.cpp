@@ -3,10 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 
 #include "base/parallel.h"
 #include "estimate/counted_for_test.h"
+#include "passes/add_node.h"
 #include "pieces/pieces_for_test.h"
+#include "tests/support/graph_maker.h"
 
 namespace lipscope {
 namespace {
@@ -50,6 +54,53 @@ TEST(Planner, AnEffortGivesTheSameAnswerForEveryNumberOfThreads) {
     }
   }
   set_threads(0);
+}
+
+// sqrt(relu(x) - 1) on [-2, -1] is the root of -1: nothing moves there, but there is nothing,
+// either.
+TEST(Planner, AFunctionWithoutValuesHasNoConstant) {
+  using testing_support::GraphMaker;
+  using Inner = std::function<ValueId(GraphMaker&, ValueId)>;
+  const Inner root = [](GraphMaker& m, ValueId flat) {
+    return m.add("Sqrt", {m.add("Sub", {flat, m.weights({1}, {1})})});
+  };
+  const Inner quotient = [](GraphMaker& m, ValueId flat) {
+    return m.add("Div", {flat, m.weights({1}, {0})});
+  };
+  const Inner computed = [](GraphMaker& m, ValueId flat) {
+    const ValueId none = m.add("Sqrt", {m.weights({1}, {-1})});
+    return m.add("Mul", {m.add("Mul", {flat, none}), m.weights({1}, {0})});
+  };
+  for (const Inner& inner : {root, quotient, computed}) {
+    for (const std::vector<std::string>& methods :
+         {std::vector<std::string>{}, {"dag"}, {"graph-jacobian"}, {"exact-local"}, {"lipsdp"}}) {
+      GraphMaker m;
+      const Graph graph = m.finish(inner(m, m.add("Relu", {m.input({1, 1})})));
+      Query query = everywhere(graph);
+      query.domain.box = Box{Tensor::vector({-2}), Tensor::vector({-1})};
+      const Answer answer = with_effort(query, 0.01, {.methods = methods});
+      const auto upper = answer.bracket.upper(Guarantee::kProved);
+      EXPECT_TRUE(!upper || std::isinf(upper->value));
+      EXPECT_FALSE(answer.proof);
+      if (methods.empty()) {
+        EXPECT_NE(answer.no_bound.find("no value"), std::string::npos);
+      }
+    }
+  }
+}
+
+// x + m / m, with m any number: not a number where m is 0, but a number where it is not.
+TEST(Planner, ConstantsThatStandForAnyNumberHaveValues) {
+  GraphBuilder builder;
+  const Tensor zero = Tensor::zeros(ElementType::kFloat64, {1});
+  const Tensor least = Tensor::vector({-HUGE_VAL}), most = Tensor::vector({HUGE_VAL});
+  const ValueId x = builder.input("x", {ElementType::kFloat64, {1}});
+  const ValueId any =
+      builder.constant("m", std::make_shared<const Constant>(zero, Box{least, most}));
+  const ValueId one = add_node(builder, "Div", {any, any}, "quotient", {}, 13, {"q"});
+  const Graph graph = builder.finish({add_node(builder, "Add", {x, one}, "sum", {}, 13, {"y"})});
+  const Answer answer = with_effort(everywhere(graph), 0.01);
+  EXPECT_EQ(answer.bracket.upper(Guarantee::kProved)->value, 1);
 }
 
 TEST(Planner, MoreEffortIsNoWorse) {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "estimate/sdp_query.h"
 
-#include "bounds/boxes.h"
-
 namespace lipscope {
 
 std::string why_not_euclidean(const Query& query) {
@@ -18,13 +16,6 @@ bool is_small(const Graph& graph) {
   for (const Value& value : graph.values())
     weights += value.constant ? element_count(value.type.shape) : 0;
   return weights <= kMost;
-}
-
-std::optional<SdpNetwork> sdp_network_of(const Query& query, std::string& reason) {
-  ValueBoxes boxes(*query.graph, input_boxes(*query.graph, query.domain));
-  return as_sdp_network(
-      *query.graph, [&](ValueId id) -> const Box& { return boxes.at(id); }, kMostSdpEntries,
-      reason);
 }
 
 }  // namespace lipscope

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A query read as an SdpNetwork; for the methods that need one.
+// Which queries the methods about networks of units can answer.
 #pragma once
 
 #include <string>
 
 #include "lipscope/bound.h"
-#include "sdp/network.h"
 
 namespace lipscope {
 
@@ -14,8 +13,5 @@ namespace lipscope {
 
 // Whether reading all weights would not keep a first bracket waiting.
 [[nodiscard]] bool is_small(const Graph& graph);
-
-// As as_sdp_network, on boxes of the query's domain.
-[[nodiscard]] std::optional<SdpNetwork> sdp_network_of(const Query& query, std::string& reason);
 
 }  // namespace lipscope

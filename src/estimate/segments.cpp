@@ -23,16 +23,18 @@ std::vector<int> uses_of(const Graph& graph) {
 
 class Segmenter {
  public:
-  Segmenter(const Graph& graph, const std::function<const Box&(ValueId)>& box,
-            const SegmentLimits& limits)
-      : graph_(graph), box_(box), limits_(limits), cuts_(cut_values(graph)) {
+  Segmenter(Problem& problem, const SegmentLimits& limits)
+      : problem_(problem),
+        graph_(problem.graph()),
+        limits_(limits),
+        cuts_(cut_values(problem.graph())) {
     for (const ValueId id : cuts_) {
       const auto makes = [&](const Node& node) {
         return std::ranges::find(node.outputs, id) != node.outputs.end();
       };
-      const auto maker = std::ranges::find_if(graph.nodes(), makes);
-      behind_.push_back(static_cast<std::size_t>(maker - graph.nodes().begin()) + 1);
-      if (maker == graph.nodes().end()) behind_.back() = 0;  // an input
+      const auto maker = std::ranges::find_if(graph_.nodes(), makes);
+      behind_.push_back(static_cast<std::size_t>(maker - graph_.nodes().begin()) + 1);
+      if (maker == graph_.nodes().end()) behind_.back() = 0;  // an input
     }
   }
 
@@ -43,8 +45,7 @@ class Segmenter {
       std::size_t end = longest_from(at);
       if (at == 0) reason = reason_;
       if (network_) {
-        segments.push_back({cuts_[at], cuts_[end], *std::move(network_)});
-        network_.reset();
+        segments.push_back({cuts_[at], cuts_[end], std::move(network_)});
       }
       at = std::max(end, at + 1);
     }
@@ -56,8 +57,11 @@ class Segmenter {
 
   Size read(std::size_t from, std::size_t to) {
     if (limits_.stop()) return Size::kTooMuch;
-    network_ = as_sdp_network(graph_, box_, limits_.entries, reason_, {cuts_[from], cuts_[to]});
-    if (!network_) return reason_ == kOneAffineLayer ? Size::kAffine : Size::kTooMuch;
+    network_ = nullptr;
+    const auto read = problem_.units_between(cuts_[from], cuts_[to]);
+    reason_ = read.reason();
+    if (!read) return reason_ == kOneAffineLayer ? Size::kAffine : Size::kTooMuch;
+    network_ = *read;
     const BlockCost cost = proof_cost(*network_);
     if (cost.doubles <= limits_.doubles && cost.operations <= limits_.operations)
       return Size::kFits;
@@ -74,15 +78,14 @@ class Segmenter {
     if (limits_.stop()) return true;
     const Node& node = graph_.nodes()[n];
     const auto variable = [&](ValueId id) { return !graph_.value(id).constant; };
-    std::string why;
     const bool asked = std::ranges::count_if(node.inputs, variable) == 1;
-    const bool fits =
-        !asked ||
-        as_sdp_network(graph_, box_, limits_.entries, why,
-                       {*std::ranges::find_if(node.inputs, variable), node.outputs[0]}) ||
-        why == kOneAffineLayer;
-    hopeless_[n] = !fits;
-    return !fits;
+    hopeless_[n] = asked && !fits(*std::ranges::find_if(node.inputs, variable), node.outputs[0]);
+    return *hopeless_[n];
+  }
+
+  bool fits(ValueId from, ValueId to) {
+    const auto read = problem_.units_between(from, to);
+    return read || read.reason() == kOneAffineLayer;
   }
 
   // The last cut before the first node behind `from` that is hopeless.
@@ -107,7 +110,7 @@ class Segmenter {
         return bad;
       }
     }
-    std::optional<SdpNetwork> best;
+    std::shared_ptr<const UnitNetwork> best;
     while (bad - good > 1) {
       const std::size_t middle = good + (bad - good) / 2;
       const Size size = read(from, middle);
@@ -119,13 +122,13 @@ class Segmenter {
     return good;
   }
 
+  Problem& problem_;
   const Graph& graph_;
-  const std::function<const Box&(ValueId)>& box_;
   const SegmentLimits& limits_;
   std::vector<ValueId> cuts_;
   std::vector<std::size_t> behind_;            // by cut: the first node that is not before it
   std::vector<std::optional<bool>> hopeless_;  // by node
-  std::optional<SdpNetwork> network_;
+  std::shared_ptr<const UnitNetwork> network_;
   std::string reason_;
 };
 
@@ -159,10 +162,9 @@ std::vector<ValueId> cut_values(const Graph& graph) {
   return cuts;
 }
 
-std::vector<SdpSegment> sdp_segments(const Graph& graph,
-                                     const std::function<const Box&(ValueId)>& box,
-                                     const SegmentLimits& limits, std::string& reason) {
-  return Segmenter(graph, box, limits).run(reason);
+std::vector<SdpSegment> sdp_segments(Problem& problem, const SegmentLimits& limits,
+                                     std::string& reason) {
+  return Segmenter(problem, limits).run(reason);
 }
 
 }  // namespace lipscope

@@ -3,10 +3,11 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "sdp/network.h"
+#include "net/problem.h"
 
 namespace lipscope {
 
@@ -16,11 +17,10 @@ namespace lipscope {
 
 struct SdpSegment {
   ValueId from, to;
-  SdpNetwork network;
+  std::shared_ptr<const UnitNetwork> network;
 };
 
 struct SegmentLimits {
-  Index entries = 0;           // of all nodes of a part
   double doubles = 0;          // held by its proof
   double operations = 0;       // of its proof
   std::function<bool()> stop;  // asked before a part is read: no more of them
@@ -29,9 +29,8 @@ struct SegmentLimits {
 // From the input on, each part as long as the limits allow, between values of `cut_values`; what
 // has no such form lies between the parts. Empty, with the reason why the whole does not fit, when
 // there is none.
-[[nodiscard]] std::vector<SdpSegment> sdp_segments(const Graph& graph,
-                                                   const std::function<const Box&(ValueId)>& box,
-                                                   const SegmentLimits& limits,
+// Segments may borrow from the problem.
+[[nodiscard]] std::vector<SdpSegment> sdp_segments(Problem& problem, const SegmentLimits& limits,
                                                    std::string& reason);
 
 }  // namespace lipscope

@@ -12,14 +12,12 @@ namespace {
 
 using namespace testing_support;
 
-std::vector<SdpSegment> segments_of(const Graph& graph, const SegmentLimits& limits,
-                                    std::string& reason) {
-  ValueBoxes boxes(graph, input_boxes(graph, {}));
-  return sdp_segments(
-      graph, [&](ValueId id) -> const Box& { return boxes.at(id); }, limits, reason);
+std::vector<SdpSegment> segments_of(Problem& problem, const SegmentLimits& limits) {
+  std::string reason;
+  return sdp_segments(problem, limits, reason);
 }
 
-const SegmentLimits kNoLimits{1000000, 1e18, 1e18, [] { return false; }};
+const SegmentLimits kNoLimits{1e18, 1e18, [] { return false; }};
 
 Graph four_layers() {
   const auto layer = matrix(3, 3, {1, 2, -1, 0.5, 1, 1, -2, 1, 0});
@@ -56,8 +54,8 @@ TEST(CutValues, HaveNoWayAround) {
 
 TEST(Segments, AreOneWhereTheWholeFits) {
   const Graph graph = four_layers();
-  std::string reason;
-  const auto segments = segments_of(graph, kNoLimits, reason);
+  Problem problem({.graph = &graph});
+  const auto segments = segments_of(problem, kNoLimits);
   ASSERT_EQ(segments.size(), 1U);
   EXPECT_EQ(segments[0].from, graph.inputs()[0]);
   EXPECT_EQ(segments[0].to, graph.outputs()[0]);
@@ -68,11 +66,12 @@ TEST(Segments, StayWithinTheirLimitsAndFollowOneAnother) {
   for (const double operations : {60.0, 80.0, 100.0}) {
     SegmentLimits limits = kNoLimits;
     limits.operations = operations;
+    Problem problem({.graph = &graph});
     std::string reason;
-    const auto segments = segments_of(graph, limits, reason);
+    const auto segments = sdp_segments(problem, limits, reason);
     std::uint32_t last = graph.inputs()[0].index;
     for (const SdpSegment& segment : segments) {
-      EXPECT_LE(proof_cost(segment.network).operations, operations);
+      EXPECT_LE(proof_cost(*segment.network).operations, operations);
       EXPECT_GE(segment.from.index, last);
       EXPECT_GT(segment.to.index, segment.from.index);
       last = segment.to.index;
@@ -84,8 +83,9 @@ TEST(Segments, StayWithinTheirLimitsAndFollowOneAnother) {
 TEST(Segments, AreNoneWhenStopped) {
   SegmentLimits limits = kNoLimits;
   limits.stop = [] { return true; };
-  std::string reason;
-  EXPECT_TRUE(segments_of(four_layers(), limits, reason).empty());
+  const Graph graph = four_layers();
+  Problem problem({.graph = &graph});
+  EXPECT_TRUE(segments_of(problem, limits).empty());
 }
 
 }  // namespace

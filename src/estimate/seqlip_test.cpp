@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "estimate/chain_for_test.h"
-#include "linalg/operator_norm.h"
+#include "linalg/norm/operator_norm.h"
 #include "sdp/rank_one_cover.h"
 
 namespace lipscope {
@@ -14,10 +14,9 @@ using namespace testing_support;
 
 const NormPair kEuclid = parse_norms("2");
 
-SdpNetwork network_of(const Graph& graph) {
-  std::string reason;
-  auto network = sdp_network_of({&graph, kEuclid, {}}, reason);
-  EXPECT_TRUE(network) << reason;
+UnitNetwork network_of(const Graph& graph) {
+  auto network = units_of({&graph, kEuclid, {}});
+  EXPECT_TRUE(network) << network.reason();
   return *std::move(network);
 }
 double seqlip_bound_of(const Graph& graph) { return seqlip_up(network_of(graph), kEuclid); }
@@ -152,8 +151,7 @@ TEST(SeqLip, NoQuotientAboveTheBound) {
     const Graph whole = random_chain(rng);
     const Graph graph = select(whole, {}).graph;
     const Query query{&graph, kEuclid, random_domain(rng, graph)};
-    std::string reason;
-    const auto network = sdp_network_of(query, reason);
+    const auto network = units_of(query);
     if (!network || !why_no_seqlip(*network, kEuclid).empty()) continue;
     ++solved;
     const double bound = seqlip_up(*network, kEuclid);
@@ -219,7 +217,7 @@ TEST(SeqLip, HoldsForAllWeightsWithinTheirRadii) {
   for (int trial = 0; trial < 300; ++trial) {
     const double radius = std::pow(10.0, -static_cast<double>(pick(rng, 4)));
     const auto width = [&] { return pick(rng, 3) == 0 ? 13 : 1 + pick(rng, 3); };
-    const SdpNetwork chain =
+    const UnitNetwork chain =
         vague_chain(rng, {1 + pick(rng, 4), width(), width(), 1 + pick(rng, 3)}, radius);
     const double bound = seqlip_up(chain, kEuclid);
     for (int some = 0; some < 100; ++some)
@@ -230,7 +228,7 @@ TEST(SeqLip, HoldsForAllWeightsWithinTheirRadii) {
 TEST(SeqLip, RefusesWhatIsNoChain) {
   Rng rng(7);
   const Graph graph = random_residual(rng);
-  const SdpNetwork network = network_of(graph);
+  const UnitNetwork network = network_of(graph);
   EXPECT_NE(why_no_seqlip(network, kEuclid), "");
   const Graph chain = relu_chain({matrix(2, 2, {1, -1, 2, 1}), matrix(2, 2, {1, 0.5, -1, 2})});
   EXPECT_NE(why_no_seqlip(network_of(chain), parse_norms("inf")), "");

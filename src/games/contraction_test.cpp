@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "games/reference_for_test.h"
-#include "linalg/operator_norm.h"
+#include "linalg/norm/operator_norm.h"
 #include "lipscope/game.h"
 
 namespace lipscope {

@@ -7,8 +7,8 @@
 
 #include "base/parallel.h"
 #include "games/centred.h"
-#include "linalg/blas.h"
-#include "linalg/lapack.h"
+#include "linalg/tensor/blas.h"
+#include "linalg/tensor/lapack.h"
 
 namespace lipscope {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "linalg/blas.h"
+#include "linalg/tensor/blas.h"
 
 namespace lipscope {
 namespace {

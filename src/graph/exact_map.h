@@ -14,7 +14,7 @@ namespace lipscope {
 // The entries of a constant. Integers come as numbers, bool as 0 and 1.
 using ExactTensor = std::vector<RationalInterval>;
 
-// Found by dynamic_cast.
+// Op::exact_map.
 class ExactMap {
  public:
   virtual ~ExactMap() = default;

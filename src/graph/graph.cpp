@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "graph/copier.h"
 #include "graph/fold.h"
 #include "graph/room.h"
 
@@ -110,37 +111,22 @@ Graph GraphBuilder::finish(std::vector<ValueId> outputs) {
 
 Graph rewrite_nodes(const Graph& graph, const NodeRewrite& rewrite) {
   GraphBuilder builder;
-  std::vector<ValueId> map(graph.values().size());
-  std::vector<bool> done(graph.values().size());
-  for (const ValueId id : graph.inputs()) {
-    map[id.index] = builder.input(graph.value(id).name, graph.value(id).type);
-    done[id.index] = true;
-  }
-  for (std::size_t v = 0; v < graph.values().size(); ++v) {
-    const Value& value = graph.values()[v];
-    if (value.constant && !done[v]) {
-      map[v] = builder.constant(value);
-      done[v] = true;
-    }
-  }
-  const MappedValue mapped = [&](ValueId id) { return map[id.index]; };
+  GraphCopier copier(graph, builder);
+  copier.inputs();
+  copier.constants();
+  const MappedValue mapped = [&](ValueId id) { return copier[id]; };
   for (const Node& node : graph.nodes()) {
-    std::vector<ValueId> outputs = rewrite(node, mapped, builder);
+    const std::vector<ValueId> outputs = rewrite(node, mapped, builder);
     const bool fits = std::ranges::equal(outputs, node.outputs, [&](ValueId made, ValueId old) {
       return builder.value(made).type == graph.value(old).type;
     });
-    if (!fits) {
-      std::vector<ValueId> inputs;
-      for (const ValueId id : node.inputs) inputs.push_back(map[id.index]);
-      std::vector<std::string> names;
-      for (const ValueId id : node.outputs) names.push_back(graph.value(id).name);
-      outputs = builder.add(node.op, inputs, node.name, names);
+    if (fits) {
+      copier.set(node, outputs);
+    } else {
+      copier.add(node);
     }
-    for (std::size_t i = 0; i < outputs.size(); ++i) map[node.outputs[i].index] = outputs[i];
   }
-  std::vector<ValueId> outputs;
-  for (const ValueId id : graph.outputs()) outputs.push_back(map[id.index]);
-  return builder.finish(outputs);
+  return builder.finish(copier[graph.outputs()]);
 }
 
 }  // namespace lipscope

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "graph/copier.h"
 #include "lipscope/error.h"
 #include "lipscope/evaluate.h"
 #include "ops/kind.h"
@@ -89,6 +90,34 @@ TEST(Trace, GradientsAddUpWherePathsMeet) {
   const auto tangent = trace.jvp(std::vector<Tensor>{Tensor::vector({1, 1})});
   EXPECT_EQ(tangent[0].at(0), 2);
   EXPECT_EQ(tangent[0].at(1), 0);
+}
+
+TEST(GraphPart, IsTheFunctionBetweenValues) {
+  GraphBuilder builder;
+  const ValueId x = builder.input("x", kPair);
+  const ValueId c =
+      builder.constant("c", Tensor(ElementType::kFloat32, {2}, std::vector<double>{-1, 2}));
+  const ValueId moved = builder.add(make("Add", {kPair, kPair}), {x, c}, "add", {"moved"})[0];
+  const ValueId kept = builder.add(make("Relu", {kPair}), {moved}, "relu", {"kept"})[0];
+  const ValueId both = builder.add(make("Mul", {kPair, kPair}), {moved, kept}, "both")[0];
+  const Graph graph = builder.finish({both});
+  const auto value = [&](const std::string& node) {
+    for (const Node& n : graph.nodes()) {
+      if (n.name == node) return n.outputs[0];
+    }
+    return ValueId{};
+  };
+  const ValueId from[] = {value("add")}, to[] = {value("both")};
+  const Graph part = graph_part(graph, from, to);
+  ASSERT_EQ(part.nodes().size(), 2U);
+  EXPECT_EQ(part.value(part.inputs()[0]).name, "moved");
+  const Tensor at(ElementType::kFloat32, {2}, std::vector<double>{3, -2});
+  const Tensor y = evaluate(part, std::vector<Tensor>{at})[0];
+  EXPECT_EQ(y.at(0), 9);
+  EXPECT_EQ(y.at(1), 0);
+  // The other operand of the product comes from the input, around the value.
+  const ValueId half[] = {value("relu")};
+  EXPECT_THROW((void)graph_part(graph, half, to), Error);
 }
 
 }  // namespace

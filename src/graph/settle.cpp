@@ -66,7 +66,7 @@ std::optional<std::vector<ExactTensor>> ExactConstants::outputs(
   std::vector<ExactTensor> in;
   for (const auto& input : inputs) in.push_back(at(*input));
   std::vector<ExactTensor> out(out_types.size());
-  if (const auto* map = dynamic_cast<const ExactMap*>(&op)) {
+  if (const ExactMap* map = op.exact_map()) {
     std::vector<const ExactTensor*> args;
     for (const ExactTensor& x : in) args.push_back(&x);
     if (map->push_exact(args, out)) return out;

@@ -12,7 +12,7 @@
 
 #include "base/checkpoint.h"
 #include "base/memory_budget.h"
-#include "io/bytes.h"
+#include "io/arrays/bytes.h"
 
 namespace lipscope {
 namespace {

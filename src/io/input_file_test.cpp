@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "base/checkpoint.h"
-#include "io/test_bytes.h"
+#include "io/arrays/test_bytes.h"
 #include "lipscope/run_clock.h"
 
 namespace lipscope {

@@ -22,4 +22,7 @@ struct AttributeDefault {
 [[nodiscard]] std::optional<double> attribute_default(std::string_view op,
                                                       std::string_view attribute, int opset);
 
+// What the function of MeanVarianceNormalization adds to the deviation.
+inline constexpr float kMeanVarianceEpsilon = 1e-9F;
+
 }  // namespace lipscope

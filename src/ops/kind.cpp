@@ -24,15 +24,18 @@ const OpKind* find_op_kind(std::string_view name) {
   return found != by_name.end() ? found->second : nullptr;
 }
 
-bool has_derivative(const OpKind& kind) {
-  Rng rng(1);
-  const OpCase first = kind.cases(rng).at(0);
+Imported import_case(const OpKind& kind, const OpCase& op_case) {
   std::vector<std::optional<NodeInput>> inputs;
-  for (const OpCase::Input& input : first.inputs) {
+  for (const OpCase::Input& input : op_case.inputs) {
     inputs.push_back(NodeInput::like(input.value, input.constant));
   }
-  const Imported made =
-      kind.import(OnnxNode(std::string(kind.name), first.opset, first.attributes, inputs));
+  return kind.import(OnnxNode(std::string(kind.name), op_case.opset, op_case.attributes, inputs,
+                              std::vector<bool>(static_cast<std::size_t>(op_case.outputs), true)));
+}
+
+bool has_derivative(const OpKind& kind) {
+  Rng rng(1);
+  const Imported made = import_case(kind, kind.cases(rng).at(0));
   return made.op && made.op->differentiable();
 }
 

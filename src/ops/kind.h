@@ -38,6 +38,9 @@ struct OpKind {
 // Null when there is no such operator.
 [[nodiscard]] const OpKind* find_op_kind(std::string_view name);
 
+// The operator of a worked example.
+[[nodiscard]] Imported import_case(const OpKind& kind, const OpCase& op_case);
+
 // Whether the operator offers jvp and vjp (asked of its first worked example).
 [[nodiscard]] bool has_derivative(const OpKind& kind);
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "ops/padding.h"
+#include "ops/windows/padding.h"
 #include "passes/add_node.h"
 #include "passes/flat_layer.h"
 

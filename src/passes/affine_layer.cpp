@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "ops/multilinear.h"
-#include "ops/padded_conv.h"
-#include "ops/padding.h"
+#include "ops/linear/multilinear.h"
+#include "ops/windows/padded_conv.h"
+#include "ops/windows/padding.h"
 #include "passes/add_node.h"
 
 namespace lipscope {
@@ -115,13 +115,13 @@ bool may_be_affine_layer(const GraphBuilder& builder, const Op& op,
 std::optional<AffineLayer> as_affine_layer(GraphBuilder& builder, const Op& op,
                                            const std::vector<ValueId>& inputs) {
   if (!may_be_affine_layer(builder, op, inputs)) return std::nullopt;
-  if (const auto conv = as_convolution(op)) {
+  if (const ConvForm* conv = op.convolution()) {
     if (conv->has_bias && !is_constant(builder, inputs[2])) return std::nullopt;
-    AffineLayer layer{inputs[0], inputs[1], {}, conv, {}};
+    AffineLayer layer{inputs[0], inputs[1], {}, *conv, {}};
     if (conv->has_bias) layer.bias = inputs[2];
     return layer;
   }
-  const Multilinear* form = as_multilinear(op);
+  const Multilinear* form = op.multilinear();
   if (form == nullptr || shape_of(builder, inputs[1]).size() != 2) return std::nullopt;
   if (form->name == "Gemm") return from_gemm(builder, *form, inputs);
   if (shape_of(builder, inputs[0]).size() < 2) return std::nullopt;

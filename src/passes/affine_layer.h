@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lipscope/graph.h"
-#include "ops/conv.h"
+#include "ops/windows/conv.h"
 
 namespace lipscope {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/flat_layer.h"
 
-#include "linalg/conv_places.h"
+#include "linalg/conv/conv_places.h"
 #include "passes/add_node.h"
 
 namespace lipscope {

@@ -6,10 +6,11 @@
 #include <algorithm>
 #include <optional>
 
-#include "ops/cast.h"
-#include "ops/index_map.h"
-#include "ops/integers.h"
-#include "ops/quantize.h"
+#include "graph/copier.h"
+#include "ops/index/index_map.h"
+#include "ops/integer/cast.h"
+#include "ops/integer/integers.h"
+#include "ops/integer/quantize.h"
 #include "passes/add_node.h"
 
 namespace lipscope {
@@ -32,7 +33,7 @@ bool only_widens(const Graph& graph, const Node& node) {
 
 // Copies entries, or puts in a constant that is the same number for every type.
 const IndexMapOp* as_rearrangement(const Op& op) {
-  const auto* map = dynamic_cast<const IndexMapOp*>(&op);
+  const IndexMapOp* map = op.index_map();
   if (map == nullptr) return nullptr;
   const bool plain = std::ranges::all_of(map->outputs(), [](const IndexMapOp::Output& out) {
     return !out.map.has_weights() && !is_floating(out.type.type) &&
@@ -58,25 +59,21 @@ class AsReals {
 
   RealInputs run() {
     if (names_.empty()) return {graph_, {}};
-    std::vector<ValueId> map(graph_.values().size());
     for (const ValueId id : graph_.inputs()) {
       ValueType type = graph_.value(id).type;
       if (real_[id.index]) type.type = ElementType::kFloat64;
-      map[id.index] = builder_.input(graph_.value(id).name, std::move(type));
+      copier_.set(id, builder_.input(graph_.value(id).name, std::move(type)));
     }
-    for (std::size_t v = 0; v < graph_.values().size(); ++v) {
-      if (graph_.values()[v].constant) map[v] = builder_.constant(graph_.values()[v]);
-    }
+    copier_.constants();
     for (const Node& node : graph_.nodes()) {
-      std::vector<ValueId> inputs;
-      for (const ValueId id : node.inputs) inputs.push_back(map[id.index]);
       const bool real = !node.inputs.empty() && real_[node.inputs[0].index];
-      const auto outputs = real ? add_real(node, inputs) : add_same(node, node.op, inputs);
-      for (std::size_t i = 0; i < outputs.size(); ++i) map[node.outputs[i].index] = outputs[i];
+      if (real) {
+        copier_.set(node, add_real(node, copier_[node.inputs]));
+      } else {
+        copier_.add(node);
+      }
     }
-    std::vector<ValueId> outputs;
-    for (const ValueId id : graph_.outputs()) outputs.push_back(map[id.index]);
-    return {builder_.finish(std::move(outputs)), names_};
+    return {builder_.finish(copier_[graph_.outputs()]), names_};
   }
 
  private:
@@ -102,9 +99,7 @@ class AsReals {
 
   std::vector<ValueId> add_same(const Node& node, std::shared_ptr<const Op> op,
                                 std::vector<ValueId> inputs) {
-    std::vector<std::string> names;
-    for (const ValueId id : node.outputs) names.push_back(graph_.value(id).name);
-    return builder_.add(std::move(op), std::move(inputs), node.name, names);
+    return builder_.add(std::move(op), std::move(inputs), node.name, copier_.output_names(node));
   }
 
   // The node for a float64 in place of the integer at its first input.
@@ -150,6 +145,7 @@ class AsReals {
   std::vector<bool> real_;  // by value: an integer that becomes a real
   std::vector<std::string> names_;
   GraphBuilder builder_;
+  GraphCopier copier_{graph_, builder_};
 };
 
 // Values that one of those given reaches; `through` says which of them go on.

@@ -4,8 +4,8 @@
 #include <functional>
 #include <map>
 
-#include "ops/batch_normalization.h"
-#include "ops/padding.h"
+#include "ops/linear/batch_normalization.h"
+#include "ops/windows/padding.h"
 #include "passes/affine_algebra.h"
 
 namespace lipscope {

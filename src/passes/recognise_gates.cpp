@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "ops/activations.h"
+#include "ops/elementwise/activations.h"
 #include "passes/match.h"
 #include "passes/pass.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // (x - mean(x)) / sqrt(mean((x - mean(x))^2) + eps), with scale and bias where they follow, as one
 // LayerNormalization. Exact in real arithmetic.
-#include "ops/normalisation.h"
+#include "ops/rows/normalisation.h"
 #include "passes/match.h"
 #include "passes/mean_square.h"
 #include "passes/pass.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // x / sqrt(mean(x^2) + eps), divided or multiplied by the inverse, as one RMSNormalization; a scale
 // that follows stays a product. Exact in real arithmetic.
-#include "ops/normalisation.h"
+#include "ops/rows/normalisation.h"
 #include "passes/match.h"
 #include "passes/mean_square.h"
 #include "passes/pass.h"

@@ -6,9 +6,10 @@
 #include <algorithm>
 #include <limits>
 
+#include "graph/copier.h"
 #include "lipscope/error.h"
-#include "ops/cast.h"
-#include "ops/single_softmax.h"
+#include "ops/integer/cast.h"
+#include "ops/rows/softmax_rows.h"
 #include "passes/add_node.h"
 #include "passes/integers_as_reals.h"
 #include "passes/merge_affine.h"
@@ -51,7 +52,7 @@ const Node* squash_behind(const Graph& graph, ValueId value) {
   while (node != nullptr &&
          is_one_of({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout"}))
     node = maker_of(graph, node->inputs[0]);
-  return node != nullptr && is_one_of({"Softmax", "LogSoftmax", "Sigmoid"}) ? node : nullptr;
+  return node != nullptr && squash_kind(*node->op) ? node : nullptr;
 }
 
 // The last value of the function: of the node asked for, or the model's first output; without its
@@ -90,32 +91,20 @@ ValueId free_value(GraphBuilder& builder, const Value& value) {
 class Cut {
  public:
   Cut(const Graph& graph, const Selection& selection)
-      : graph_(graph),
-        selection_(selection),
-        first_(first_node(graph, selection)),
-        map_(graph.values().size()) {}
+      : graph_(graph), selection_(selection), first_(first_node(graph, selection)) {}
 
   Selected run() {
     add_sources();
-    for (const Node& node : graph_.nodes()) {
-      if (first_ != nullptr && &node == first_) continue;
-      if (std::ranges::any_of(node.inputs, [&](ValueId id) { return !map_[id.index]; })) continue;
-      std::vector<ValueId> inputs;
-      for (const ValueId id : node.inputs) inputs.push_back(*map_[id.index]);
-      std::vector<std::string> names;
-      for (const ValueId id : node.outputs) names.push_back(graph_.value(id).name);
-      const auto outputs = builder_.add(node.op, inputs, node.name, names);
-      for (std::size_t i = 0; i < outputs.size(); ++i) map_[node.outputs[i].index] = outputs[i];
-    }
+    copier_.add_rest();
     const ValueId last = last_value(graph_, selection_);
-    if (!map_[last.index]) {
+    if (!copier_.has(last)) {
       throw Error(
           ErrorCode::kUsage,
           fmt::format("'{}' cannot be computed from --from alone; choose a node on every path "
                       "from the input",
                       graph_.value(last).name));
     }
-    const ValueId end = with_row(*map_[last.index]);
+    const ValueId end = with_row(copier_[last]);
     Selected selected{builder_.finish({end}), first_ != nullptr ? first_->name : ""};
     if (selected.graph.inputs().empty())
       throw Error(ErrorCode::kUnsupported,
@@ -134,19 +123,12 @@ class Cut {
       throw Error(ErrorCode::kUsage,
                   fmt::format("--wrt '{}': there is no such input", selection_.wrt));
     }
-    for (std::size_t v = 0; v < graph_.values().size(); ++v) {
-      const Value& value = graph_.values()[v];
-      if (value.constant) map_[v] = builder_.constant(value);
-    }
-    if (first_ != nullptr) {
-      const Value& value = graph_.value(first_->outputs[0]);
-      map_[first_->outputs[0].index] = builder_.input(value.name, value.type);
-      return;
-    }
+    copier_.constants();
+    if (first_ != nullptr) return copier_.input(first_->outputs[0]);
     for (const ValueId id : graph_.inputs()) {
       const Value& value = graph_.value(id);
       const bool moves = selection_.wrt.empty() || value.name == selection_.wrt;
-      map_[id.index] = moves ? builder_.input(value.name, value.type) : free_value(builder_, value);
+      copier_.set(id, moves ? builder_.input(value.name, value.type) : free_value(builder_, value));
     }
   }
 
@@ -178,7 +160,7 @@ class Cut {
   const Selection& selection_;
   const Node* first_;
   GraphBuilder builder_;
-  std::vector<std::optional<ValueId>> map_;
+  GraphCopier copier_{graph_, builder_};
 };
 
 // Whether the function starts at an embedding that is looked up by other integers than those named.
@@ -218,6 +200,18 @@ std::vector<std::string> narrowing_casts(const Graph& whole, const Graph& part) 
 }  // namespace
 
 const Node* final_squash(const Graph& graph) { return squash_behind(graph, graph.outputs()[0]); }
+
+std::optional<SquashKind> squash_kind(const Op& op) {
+  if (op.name() == "Sigmoid") return SquashKind::kSigmoid;
+  const SoftmaxRows* rows = op.softmax_rows();
+  if (rows == nullptr) return std::nullopt;
+  return rows->result() == SoftmaxResult::kProbabilities ? SquashKind::kSoftmax
+                                                         : SquashKind::kLogSoftmax;
+}
+
+bool keeps_order(const Op& squash) {
+  return squash_kind(squash) == SquashKind::kSigmoid || single_softmax(squash).has_value();
+}
 
 RealFunction real_function(const Graph& graph) {
   RealInputs real = real_inputs(graph, {});

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "base/interval.h"
-#include "ops/single_softmax.h"
-#include "ops/softmax_pairs.h"
+#include "ops/rows/softmax_pairs.h"
+#include "ops/rows/softmax_rows.h"
 #include "passes/add_node.h"
 
 namespace lipscope {
@@ -77,7 +77,7 @@ std::optional<Graph> split_softmax(const Graph& graph) {
   if (graph.outputs().empty()) return std::nullopt;
   const auto end = softmax_end(graph);
   if (!end) return std::nullopt;
-  const bool log = single_softmax(*end->node->op) == SingleSoftmax::kLogarithms;
+  const bool log = single_softmax(*end->node->op) == SoftmaxResult::kLogarithms;
   const std::vector<SoftmaxPair> pairs = pairs_of(end->needed, log);
   if (pairs.empty() || pairs.size() > kMostPairs) return std::nullopt;
   const Index classes = std::ssize(end->needed), count = std::ssize(pairs);

@@ -5,10 +5,10 @@
 #include <cmath>
 
 #include "base/rounding.h"
-#include "ops/elementwise.h"
+#include "net/small.h"
+#include "ops/elementwise/elementwise.h"
 #include "pieces/joint_units.h"
 #include "pieces/signs.h"
-#include "pieces/small.h"
 
 namespace lipscope {
 namespace {
@@ -164,7 +164,7 @@ bool BoundedRegion::narrow(const Multipliers& multipliers) {
   return true;
 }
 
-std::size_t BoundedRegion::open_units() const {
+std::size_t BoundedRegion::unstable_units() const {
   std::size_t count = 0;
   for (const auto& layer : slopes())
     count += static_cast<std::size_t>(

@@ -21,7 +21,7 @@ class BoundedRegion : public Region {
   [[nodiscard]] View confirm(const Path& path, const CaseTree::Empty& proof) override;
   [[nodiscard]] const DomainSupport& domain() const { return domain_; }
   // After confirm(): units without a single slope, and values before all units.
-  [[nodiscard]] std::size_t open_units() const;
+  [[nodiscard]] std::size_t unstable_units() const;
   [[nodiscard]] const std::vector<std::vector<Interval>>& ranges() const {
     return forward_.ranges();
   }

@@ -5,9 +5,9 @@
 #include <map>
 
 #include "base/rounding.h"
+#include "net/small.h"
 #include "pieces/row_bound.h"
 #include "pieces/scaled_net.h"
-#include "pieces/small.h"
 
 namespace lipscope {
 namespace {

@@ -7,11 +7,11 @@
 
 #include "base/checkpoint.h"
 #include "base/rounding.h"
-#include "linalg/blas.h"
-#include "linalg/cholesky.h"
-#include "linalg/definite.h"
-#include "linalg/lapack.h"
-#include "pieces/small.h"
+#include "linalg/norm/definite.h"
+#include "linalg/tensor/blas.h"
+#include "linalg/tensor/cholesky.h"
+#include "linalg/tensor/lapack.h"
+#include "net/small.h"
 
 namespace lipscope {
 namespace {
@@ -101,7 +101,7 @@ void EuclideanBound::through_weights(const DenseLayer& layer, Index first, Index
   std::swap(cov_, next_);
 }
 
-// Of K = S - P for the open units, scaled to a diagonal near 1: its factor L, X near 1 / L, and
+// Of K = S - P for the unstable units, scaled to a diagonal near 1: its factor L, X near 1 / L, and
 // raised_ >= S with raised_ - P >= L L'.
 bool EuclideanBound::invert_slack(std::vector<double> multipliers) {
   const auto q = std::ssize(open_);

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "pieces/layered_net.h"
+#include "net/layered_net.h"
 
 namespace lipscope {
 

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "base/rounding.h"
-#include "linalg/blas.h"
-#include "pieces/small.h"
+#include "linalg/tensor/blas.h"
+#include "net/small.h"
 
 namespace lipscope {
 
@@ -17,8 +17,8 @@ ForwardBounds::ForwardBounds(const LayeredNet& net, const DomainSupport& domain)
     const std::size_t n = at(net.layers[k].out);
     root_.emplace_back(n, Interval{-kInf, kInf});
     units_.emplace_back(n);
-    reach_.emplace_back(n);
-    vague_.emplace_back(n);
+    abs_sum_bound_.emplace_back(n);
+    weight_uncertainty_.emplace_back(n);
   }
   factors_.resize(hidden);
   ranges_ = root_;
@@ -41,7 +41,7 @@ void ForwardBounds::shrink_by_planes(std::size_t k, const std::vector<Row>& rows
   for (std::size_t r = 0; r < rows.size(); ++r)
     take(rows[r], add_up(found.offsets[r], domain_.max_up(&found.weights[r * n])));
   for (std::size_t r = 0; r < rows.size() && !sides.offsets.empty(); ++r) {
-    if (!net_.layers[k].form(rows[r].place).is_open(ranges[rows[r].place])) continue;
+    if (!net_.layers[k].form(rows[r].place).is_unstable(ranges[rows[r].place])) continue;
     const std::span line(&found.weights[r * n], n);
     if (const auto multipliers = best_multipliers(domain_, line, sides); !multipliers.empty())
       take(rows[r], max_up(domain_, line, found.offsets[r], sides, multipliers));
@@ -60,7 +60,7 @@ void ForwardBounds::set_root(std::size_t k) {
   if (!rows.empty()) shrink_by_planes(k, rows, {}, root_[k]);
   // Where the linear bounds are worse than the largest products.
   for (std::size_t i = 0; i < root_[k].size(); ++i) {
-    const double most = add_up(reach_[k][i], vague_[k][i]);
+    const double most = add_up(abs_sum_bound_[k][i], weight_uncertainty_[k][i]);
     root_[k][i] = {std::max(root_[k][i].lo, -most), std::min(root_[k][i].hi, most)};
   }
   ranges_[k] = root_[k];
@@ -93,8 +93,8 @@ ForwardBounds::ForwardBounds(const ForwardBounds& other, const DomainSupport& do
       root_(other.root_),
       ranges_(other.ranges_),
       units_(other.units_),
-      reach_(other.reach_),
-      vague_(other.vague_),
+      abs_sum_bound_(other.abs_sum_bound_),
+      weight_uncertainty_(other.weight_uncertainty_),
       factors_(other.factors_) {}
 
 bool ForwardBounds::bounded() const {
@@ -122,10 +122,11 @@ void ForwardBounds::set_reach(std::size_t k) {
       sum += std::fabs(row[j]) * size[j];
       if (radius != nullptr) rough += radius[j] * size[j];
     }
-    reach_[k][at(i)] = add_up(mul_up(sum, sums), underflow_up(sum));
-    vague_[k][at(i)] = radius != nullptr ? add_up(mul_up(rough, sums), underflow_up(rough)) : 0;
+    abs_sum_bound_[k][at(i)] = add_up(mul_up(sum, sums), underflow_up(sum));
+    weight_uncertainty_[k][at(i)] =
+        radius != nullptr ? add_up(mul_up(rough, sums), underflow_up(rough)) : 0;
   }
-  factors_[k] = add_up(sum_up(size), sum_up(reach_[k]));
+  factors_[k] = add_up(sum_up(size), sum_up(abs_sum_bound_[k]));
 }
 
 void ForwardBounds::set_units(std::size_t k) {
@@ -144,7 +145,7 @@ Planes ForwardBounds::planes(std::size_t layer, const std::vector<Row>& rows) co
     const double* w = own.row(static_cast<Index>(place));
     for (std::size_t j = 0; j < at(own.in); ++j) eta[r * at(own.in) + j] = sign * w[j];
     const Interval bias = own.bias[place];
-    result.offsets[r] = add_up(sign > 0 ? bias.hi : -bias.lo, vague_[layer][place]);
+    result.offsets[r] = add_up(sign > 0 ? bias.hi : -bias.lo, weight_uncertainty_[layer][place]);
   }
   for (std::size_t k = layer; k-- > 0;) {
     const DenseLayer& through = net_.layers[k];
@@ -162,8 +163,8 @@ Planes ForwardBounds::planes(std::size_t layer, const std::vector<Row>& rows) co
         const double shift = slope > 0 ? slope * bias.hi : slope * bias.lo;
         offset += extra + shift;
         size += std::fabs(extra) + std::fabs(shift);
-        moved += std::fabs(slope) * reach_[k][i];
-        rough += std::fabs(slope) * vague_[k][i];
+        moved += std::fabs(slope) * abs_sum_bound_[k][i];
+        rough += std::fabs(slope) * weight_uncertainty_[k][i];
         row[i] = slope;
       }
       const double total = add_up(size, moved);
@@ -208,7 +209,7 @@ bool ForwardBounds::restrict_to(const Path& path) {
       for (std::size_t i = 0; i < root_[k].size(); ++i) {
         // In the first layer only other sides can tell more than the root did.
         const Interval known = k == 0 ? ranges_[k][i] : root_[k][i];
-        if (!net_.layers[k].form(i).is_open(known)) continue;
+        if (!net_.layers[k].form(i).is_unstable(known)) continue;
         rows.push_back({i, 1});
         rows.push_back({i, -1});
       }

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "bounds/domain_support.h"
+#include "net/unit_form.h"
 #include "pieces/region.h"
 #include "pieces/side_planes.h"
-#include "pieces/unit_form.h"
 
 namespace lipscope {
 
@@ -38,8 +38,12 @@ class ForwardBounds {
   [[nodiscard]] const std::vector<std::vector<UnitLines>>& units() const { return units_; }
   // Upper bounds, by layer and unit: of sums |W| |x| + |b|, and of sums of the weights' radii times
   // |x|.
-  [[nodiscard]] const std::vector<std::vector<double>>& reach() const { return reach_; }
-  [[nodiscard]] const std::vector<std::vector<double>>& vague() const { return vague_; }
+  [[nodiscard]] const std::vector<std::vector<double>>& abs_sum_bound() const {
+    return abs_sum_bound_;
+  }
+  [[nodiscard]] const std::vector<std::vector<double>>& weight_uncertainty() const {
+    return weight_uncertainty_;
+  }
   // Of the sizes of all values before the units of a layer and of all that they are made of.
   [[nodiscard]] double factors(std::size_t layer) const { return factors_[layer]; }
   // Upper bounds of absolute values behind the units of a layer.
@@ -64,9 +68,9 @@ class ForwardBounds {
   const DomainSupport& domain_;
   std::vector<std::vector<Interval>> root_, ranges_;
   std::vector<std::vector<UnitLines>> units_;
-  std::vector<std::vector<double>> reach_;  // bounds of sums |W| |x| + |b|
-  std::vector<std::vector<double>> vague_;  // and of sums over the weights' radii
-  std::vector<double> factors_;             // by layer
+  std::vector<std::vector<double>> abs_sum_bound_;       // bounds of sums |W| |x| + |b|
+  std::vector<std::vector<double>> weight_uncertainty_;  // and of sums over the weights' radii
+  std::vector<double> factors_;                          // by layer
 };
 
 }  // namespace lipscope

@@ -5,10 +5,10 @@
 #include <cmath>
 #include <random>
 
-#include "linalg/blas.h"
-#include "linalg/definite.h"
-#include "linalg/operator_norm.h"
-#include "pieces/small.h"
+#include "linalg/norm/definite.h"
+#include "linalg/norm/operator_norm.h"
+#include "linalg/tensor/blas.h"
+#include "net/small.h"
 
 namespace lipscope {
 namespace {
@@ -136,7 +136,7 @@ double GramBound::square_up(const Row& row, bool with_middle) const {
   for (std::size_t i = 0; i < width; ++i) {
     if (row.radius[i] > 0) open.push_back(i);
   }
-  // First the middle, whose sign is +, then the open units.
+  // First the middle, whose sign is +, then the unstable units.
   const std::size_t first = with_middle ? 1 : 0, n = open.size() + first;
   if (n == 0) return 0;
   std::vector<double> matrix(n * n);

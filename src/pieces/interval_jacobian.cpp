@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "linalg/blas.h"
-#include "linalg/operator_norm.h"
-#include "pieces/small.h"
+#include "linalg/norm/operator_norm.h"
+#include "linalg/tensor/blas.h"
+#include "net/small.h"
 
 namespace lipscope {
 namespace {

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "lipscope/norm.h"
-#include "pieces/layered_net.h"
+#include "net/layered_net.h"
 
 namespace lipscope {
 

@@ -4,15 +4,15 @@
 #include <cmath>
 
 #include "base/rounding.h"
-#include "ops/elementwise.h"
-#include "ops/softmax_pairs.h"
+#include "ops/elementwise/elementwise.h"
+#include "ops/rows/softmax_pairs.h"
 
 namespace lipscope {
 
 std::optional<JointUnits> joint_units(const DenseLayer& layer) {
   for (std::size_t i = 0; i < layer.phi.size(); ++i) {
     if (!std::isnan(layer.below[i])) continue;
-    const auto* joint = dynamic_cast<const JointSlopes*>(layer.phi[i]);
+    const JointSlopes* joint = layer.phi[i] != nullptr ? layer.phi[i]->joint_slopes() : nullptr;
     if (joint == nullptr) continue;
     std::size_t end = i + 1;
     while (end < layer.phi.size() && layer.phi[end] == layer.phi[i]) ++end;

@@ -2,7 +2,7 @@
 // Units whose slopes depend on one another: those of a softmax at the end [pieces-11].
 #pragma once
 
-#include "pieces/layered_net.h"
+#include "net/layered_net.h"
 
 namespace lipscope {
 

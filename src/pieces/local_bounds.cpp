@@ -7,12 +7,12 @@
 #include <optional>
 
 #include "base/rounding.h"
+#include "net/small.h"
 #include "pieces/gram_bound.h"
 #include "pieces/interval_jacobian.h"
 #include "pieces/joint_units.h"
 #include "pieces/parts.h"
 #include "pieces/row_bound.h"
-#include "pieces/small.h"
 
 namespace lipscope {
 namespace {

@@ -112,13 +112,12 @@ TEST(LayeredNet, OfTooManyWeightsNoneIsWritten) {
   for (int layer = 0; layer < 3; ++layer)
     x = m.add("Relu", {m.add("MatMul", {x, m.weights(random_tensor(rng, {30, 30}, -1, 1))})});
   const Graph graph = m.finish(x);
-  std::string reason;
-  const auto network = network_with_biases(graph, reason);
-  ASSERT_TRUE(network) << reason;
+  const auto network = testing_support::network_with_biases(graph);
+  ASSERT_TRUE(network) << network.reason();
   const double before = errand().work;
-  EXPECT_FALSE(as_layered_net(*network, 3000, reason));
+  EXPECT_FALSE(as_layered_net(*network, 3000));
   EXPECT_EQ(errand().work, before);
-  EXPECT_TRUE(as_layered_net(*network, 5000, reason));
+  EXPECT_TRUE(as_layered_net(*network, 5000));
   EXPECT_GT(errand().work, before);
 }
 
@@ -128,8 +127,7 @@ TEST(LocalBounds, NothingIsBelowAJacobianAndTheOrderHolds) {
   int tighter = 0, recur = 0, compared = 0, larger = 0;
   for (int trial = 0; trial < 3000; ++trial) {
     const Graph graph = any_network(rng);
-    std::string reason;
-    const auto net = as_layered_net(graph, 10'000, reason);
+    const auto net = testing_support::layered_net_of(graph);
     if (!net) continue;  // an affine network
     const double half = std::pow(10.0, -2.0 + 3.0 * static_cast<double>(pick_of(rng, 100)) / 100);
     BoundedSearch region(*net, box_around_zero(net->inputs(), half));
@@ -171,8 +169,7 @@ TEST(LocalBounds, HoldOnBallsOfAllNorms) {
   int narrowed = 0;
   for (int trial = 0; trial < 1500; ++trial) {
     const Graph graph = any_network(rng);
-    std::string reason;
-    const auto net = as_layered_net(graph, 10'000, reason);
+    const auto net = testing_support::layered_net_of(graph);
     if (!net) continue;
     const auto n = static_cast<std::size_t>(net->inputs());
     const double p = std::vector<double>{1, 1.5, 2, 3, kInf}[rng() % 5];
@@ -295,14 +292,14 @@ TEST(Narrowing, RangesHoldAndShrink) {
     const Tensor center = random_tensor(rng, {8}, -1, 1);
     Domain domain{.ball = Ball{center, 0.1, Norm(2)}};
     BoundedSearch region(net, domain);
-    const std::size_t before = region.open_units();
+    const std::size_t before = region.unstable_units();
     Multipliers multipliers;
     for (std::size_t k = 0; k < net.hidden(); ++k)
       multipliers.emplace_back(static_cast<std::size_t>(net.layers[k].out), 0.0);
     const Slopes wide = region.confirm({}, {}).slopes;
     ASSERT_TRUE(region.narrow(multipliers));
     const Slopes narrow = region.confirm({}, {}).slopes;
-    shrunk += region.open_units() < before ? 1 : 0;
+    shrunk += region.unstable_units() < before ? 1 : 0;
     for (int at = 0; at < 10; ++at) {
       std::vector<double> x(center.doubles().begin(), center.doubles().end());
       const Tensor way = random_tensor(rng, {8}, -1, 1);

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/rounding.h"
-#include "pieces/small.h"
+#include "net/small.h"
 
 namespace lipscope {
 namespace {

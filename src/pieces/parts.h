@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "lipscope/norm.h"
-#include "pieces/layered_net.h"
+#include "net/layered_net.h"
 
 namespace lipscope {
 

@@ -5,8 +5,9 @@
 #include <cmath>
 #include <random>
 
-#include "linalg/operator_norm.h"
-#include "ops/elementwise.h"
+#include "linalg/norm/operator_norm.h"
+#include "net/nets_for_test.h"
+#include "ops/elementwise/elementwise.h"
 #include "pieces/signs.h"
 #include "search/jacobian_bounder.h"
 #include "search/widest_point.h"
@@ -75,9 +76,8 @@ inline Graph random_pieces(Rng& rng, Index inputs, const std::vector<Index>& wid
 }
 
 inline LayeredNet layered(const Graph& graph) {
-  std::string reason;
-  auto net = as_layered_net(graph, 1'000'000, reason);
-  if (!net) throw std::runtime_error(reason);
+  auto net = layered_net_of(graph);
+  if (!net) throw std::runtime_error(net.reason());
   return *std::move(net);
 }
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "pieces/small.h"
+#include "net/small.h"
 
 namespace lipscope {
 namespace {
@@ -63,7 +63,7 @@ bool apply_sharp_ends(const LayeredNet& net, const DomainSupport& domain, const 
   for (std::size_t begin = 0; begin < ends.size();) {
     const std::size_t k = ends[begin].unit.layer;
     if (k == 0 || k >= net.hidden()) return false;
-    slopes.number_open_units(k);
+    slopes.number_unstable_units(k);
     std::vector<std::size_t> places;
     std::vector<SlopeBounds::Part> parts;
     for (; begin < ends.size() && ends[begin].unit.layer == k; ++begin) {

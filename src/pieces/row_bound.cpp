@@ -6,8 +6,8 @@
 
 #include "base/checkpoint.h"
 #include "base/rounding.h"
-#include "linalg/blas.h"
-#include "pieces/small.h"
+#include "linalg/tensor/blas.h"
+#include "net/small.h"
 
 namespace lipscope {
 namespace {
@@ -77,6 +77,44 @@ void RowBound::set_lines(std::size_t k, const std::vector<Interval>& slopes) {
   }
 }
 
+namespace {
+
+// Adds to each result what the radii of a layer's weights can change in the product of a row of
+// `eta` with them. outer: bounds of what the weights are multiplied with; g: of the roundings.
+void add_weight_radii(const DenseLayer& layer, const std::vector<double>& outer,
+                      const std::vector<double>& eta, double g, std::vector<double>& result) {
+  const std::size_t n = at(layer.in);
+  std::vector<double> change(n);  // of a unit's weights
+  for (Index j = 0; j < layer.out; ++j) {
+    const double* radius = layer.radius_row(j);
+    for (std::size_t i = 0; i < n; ++i) change[i] += radius[i] * outer[at(j)];
+  }
+  for (double& c : change) c = add_up(c, underflow_up(0, 1));
+  for (std::size_t r = 0; r < result.size(); ++r) {
+    double sum = 0;
+    for (std::size_t i = 0; i < n; ++i) sum += std::fabs(eta[r * n + i]) * change[i];
+    result[r] = add_up(result[r], add_up(mul_up(sum, 1 + 4 * g), underflow_up(sum)));
+  }
+}
+
+// Adds to each result the largest value that a row of `eta` has on the ranges.
+void add_largest_values(const std::vector<Interval>& ranges, const std::vector<double>& eta,
+                        double g, std::vector<double>& result) {
+  const std::size_t n = ranges.size();
+  for (std::size_t r = 0; r < result.size(); ++r) {
+    const double* row = &eta[r * n];
+    double sum = 0, most = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      const double term = row[i] > 0 ? row[i] * ranges[i].hi : row[i] * ranges[i].lo;
+      sum += term;
+      most += std::fabs(term);
+    }
+    result[r] = add_up(result[r], add_up(sum, add_up(mul_up(2 * g, most), underflow_up(most))));
+  }
+}
+
+}  // namespace
+
 void RowBound::bound_above(std::size_t layer, std::vector<double>& eta, Index count,
                            std::vector<double>& result, bool remember) {
   result.assign(at(count), 0);
@@ -130,34 +168,8 @@ void RowBound::bound_above(std::size_t layer, std::vector<double>& eta, Index co
       for (std::size_t i = 0; i < at(n); ++i)
         row[i] = p[i] * lines.up_slope[i] + m[i] * lines.down_slope[i];
     }
-    if (last) {
-      for (Index r = 0; r < count; ++r) {
-        const double* row = &eta[at(r * n)];
-        double sum = 0, most = 0;
-        for (std::size_t i = 0; i < at(n); ++i) {
-          const double term = row[i] > 0 ? row[i] * pull_[k][i].hi : row[i] * pull_[k][i].lo;
-          sum += term;
-          most += std::fabs(term);
-        }
-        result[at(r)] =
-            add_up(result[at(r)], add_up(sum, add_up(mul_up(2 * g, most), underflow_up(most))));
-      }
-      return;
-    }
-    if (!through.radius.empty()) {
-      std::vector<double> vague(at(n));  // what the radii of a unit's weights can change
-      for (Index j = 0; j < through.out; ++j) {
-        const double* radius = through.radius_row(j);
-        for (std::size_t i = 0; i < at(n); ++i) vague[i] += radius[i] * outer_[k + 1][at(j)];
-      }
-      for (double& v : vague) v = add_up(v, underflow_up(0, 1));
-      for (Index r = 0; r < count; ++r) {
-        double rough = 0;
-        for (std::size_t i = 0; i < at(n); ++i) rough += std::fabs(eta[at(r * n) + i]) * vague[i];
-        result[at(r)] =
-            add_up(result[at(r)], add_up(mul_up(rough, 1 + 4 * g), underflow_up(rough)));
-      }
-    }
+    if (last) return add_largest_values(pull_[k], eta, g, result);
+    if (!through.radius.empty()) add_weight_radii(through, outer_[k + 1], eta, g, result);
     next_.resize(at(count * through.out));
     gemm(count, through.out, n, 1.0, {eta.data(), n}, {turned_[k + 1].data(), through.out}, 0.0,
          next_.data(), through.out);

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "pieces/layered_net.h"
+#include "net/layered_net.h"
 
 namespace lipscope {
 

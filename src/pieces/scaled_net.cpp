@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/rounding.h"
-#include "pieces/small.h"
+#include "net/small.h"
 
 namespace lipscope {
 namespace {
@@ -22,8 +22,8 @@ void multiply_entries(DenseLayer& layer, const std::vector<double>& factors, boo
       const std::size_t e = at(i * layer.in + j);
       const double w = layer.weights[e], f = factors[at(rows ? i : j)];
       layer.weights[e] = w * f;
-      const Interval exact = point(w) * point(f);
-      radius[e] = max_nan(sub_up(exact.hi, layer.weights[e]), sub_up(layer.weights[e], exact.lo));
+      radius[e] =
+          max_nan(sub_up(mul_up(w, f), layer.weights[e]), sub_up(layer.weights[e], mul_down(w, f)));
       if (!layer.radius.empty()) radius[e] = add_up(radius[e], mul_up(layer.radius[e], f));
     }
   }

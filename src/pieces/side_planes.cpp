@@ -7,8 +7,8 @@
 
 #include "base/checkpoint.h"
 #include "base/rounding.h"
-#include "linalg/blas.h"
-#include "pieces/small.h"
+#include "linalg/tensor/blas.h"
+#include "net/small.h"
 
 namespace lipscope {
 namespace {

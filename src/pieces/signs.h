@@ -26,7 +26,7 @@ using Spans = std::vector<std::vector<PieceSpan>>;
 // The slopes of the pieces.
 [[nodiscard]] Interval slopes_of(const UnitForm& form, const PieceSpan& span);
 // Whether a split would change a slope.
-[[nodiscard]] inline bool is_open(const LayeredNet& net, const Spans& spans, UnitId unit) {
+[[nodiscard]] inline bool is_unstable(const LayeredNet& net, const Spans& spans, UnitId unit) {
   const DenseLayer& layer = net.layers[unit.layer];
   return !spans[unit.layer][unit.place].single() &&
          layer.below[unit.place] != layer.above[unit.place];

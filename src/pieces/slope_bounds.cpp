@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "base/rounding.h"
-#include "linalg/blas.h"
-#include "ops/elementwise.h"
-#include "pieces/small.h"
+#include "linalg/tensor/blas.h"
+#include "net/small.h"
+#include "ops/elementwise/elementwise.h"
 
 namespace lipscope {
 namespace {
@@ -40,7 +40,7 @@ SlopeBounds::Choice SlopeBounds::choice_of(UnitId unit) const {
     free = {{layer.below[i], 0}, {layer.above[i], 0}};
     return choice;
   }
-  if (net_.hidden() < kDeepCurves || layer.phi[i] == nullptr || !layer.form(i).is_open(range))
+  if (net_.hidden() < kDeepCurves || layer.phi[i] == nullptr || !layer.form(i).is_unstable(range))
     return choice;
   const Box box{Tensor::vector(std::vector<double>{range.lo}),
                 Tensor::vector(std::vector<double>{range.hi})};
@@ -71,7 +71,7 @@ Line SlopeBounds::mean(const Pair& pair, double mix, double sign) {
   return {slope, sign > 0 ? add_up(offset, error) : sub_down(offset, error)};
 }
 
-void SlopeBounds::number_open_units(std::size_t end) {
+void SlopeBounds::number_unstable_units(std::size_t end) {
   open_.clear();
   choices_.clear();
   number_.clear();
@@ -119,7 +119,7 @@ SlopeBounds::Targets SlopeBounds::unit_targets(std::size_t layer,
       for (Index e = 0; e < own.in; ++e) targets.rows.push_back(sign * row[e]);
       const Interval bias = own.bias[place];
       targets.constants.push_back(
-          sub_down(sign > 0 ? bias.lo : -bias.hi, bounds_.vague()[layer][place]));
+          sub_down(sign > 0 ? bias.lo : -bias.hi, bounds_.weight_uncertainty()[layer][place]));
     }
   }
   return targets;
@@ -173,8 +173,8 @@ void SlopeBounds::evaluate(const Targets& targets, std::span<Part> parts, Pass& 
         const double shift = u > 0 ? u * bias.lo : u * bias.hi;
         total += extra + shift;
         size += std::fabs(extra) + std::fabs(shift);
-        moved += (std::fabs(straight) + std::fabs(u)) * bounds_.reach()[k][i];
-        rough += std::fabs(u) * bounds_.vague()[k][i];
+        moved += (std::fabs(straight) + std::fabs(u)) * bounds_.abs_sum_bound()[k][i];
+        rough += std::fabs(u) * bounds_.weight_uncertainty()[k][i];
       }
       const double all = add_up(size, moved);
       const double error = add_up(mul_up(2 * g, all), underflow_up(all, bounds_.factors(k)));

@@ -22,7 +22,7 @@ class SlopeBounds {
     std::size_t layer = 0;
     std::vector<double> rows, constants;
   };
-  // The domain where some units have a sign. Vectors have an entry per open unit.
+  // The domain where some units have a sign. Vectors have an entry per unstable unit.
   struct Part {
     Index target = 0;
     std::vector<std::int8_t>
@@ -43,9 +43,9 @@ class SlopeBounds {
   // Borrows all.
   SlopeBounds(const LayeredNet& net, const DomainSupport& domain, const ForwardBounds& bounds);
   // Units of layers before `end` whose lines can be chosen; again after the bounds have changed.
-  void number_open_units(std::size_t end);
+  void number_unstable_units(std::size_t end);
   [[nodiscard]] const std::vector<UnitId>& open() const { return open_; }
-  // Whether a sign makes the open unit linear.
+  // Whether a sign makes the unstable unit linear.
   [[nodiscard]] bool has_sides(std::size_t open) const;
 
   // The whole domain, with the lines of the bounds.
@@ -70,13 +70,14 @@ class SlopeBounds {
   const DomainSupport& domain_;
   const ForwardBounds& bounds_;
   std::vector<UnitId> open_;
-  std::vector<Choice> choices_;  // of the open units
+  std::vector<Choice> choices_;  // of the unstable units
 
  private:
   [[nodiscard]] Choice choice_of(UnitId unit) const;
   [[nodiscard]] static Line mean(const Pair& pair, double mix, double sign);
 
-  std::vector<std::vector<Index>> number_;  // among the open units, by layer and place; -1: none
+  std::vector<std::vector<Index>>
+      number_;  // among the unstable units, by layer and place; -1: none
 };
 
 }  // namespace lipscope

@@ -2,13 +2,13 @@
 #include "pieces/bounded_region.h"
 #include "pieces/case_bound.h"
 #include "pieces/cone_region.h"
-#include "proof/unit_network.h"
 #include "proof/verify.h"
 
 namespace lipscope {
 
 double proved_by(const CaseProof& proof, Problem& problem) {
-  const LayeredNet net = layer_chain(problem, proof.open_units);
+  const LocalNet local = needed(problem.local_chain(proof.unstable_units));
+  const LayeredNet& net = *local.net;
   const auto parts = search_parts_of(problem.norms(), net.inputs(), net.outputs());
   if (!parts) reject("cases prove no bound in these norms");
   const CaseTree& tree = *proof.tree;

@@ -29,7 +29,8 @@ void check_claims(const OnnxModel& model, const Certificate& certificate,
   const auto outputs = selected.graph.outputs();
   if (outputs.empty() || !is_floating(selected.graph.value(outputs[0]).type.type))
     reject("the output is not a floating tensor");
-  Problem problem(selected.graph, statement);
+  Problem problem = problem_of(selected.graph, statement);
+  check_values(problem);
   const double upper = std::visit([&](const auto& proof) { return proved_by(proof, problem); },
                                   certificate.upper_proof);
   if (!(upper <= certificate.upper.value)) {

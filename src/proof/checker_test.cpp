@@ -10,6 +10,7 @@
 #include "lipscope/bound.h"
 #include "lipscope/certificate.h"
 #include "lipscope/error.h"
+#include "net/unit_network.h"
 #include "tests/support/model_writer.h"
 #include "tests/support/resealed.h"
 
@@ -159,6 +160,34 @@ TEST(Checker, RejectsAThousandFalseCertificates) {
   EXPECT_EQ(rejected, 1000);
 }
 
+// sqrt(relu(x) - 1), proved on [2, 3] and claimed on [-2, -1], where no gain is larger.
+TEST(Checker, NothingIsProvedWhereThereIsNoValue) {
+  ModelWriter w;
+  w.input("x", {1});
+  w.weight("one", {1}, {1});
+  w.node("Relu", {"x"}, {"r"}, "relu");
+  w.node("Sub", {"r", "one"}, {"d"}, "minus");
+  w.node("Sqrt", {"d"}, {"y"}, "root");
+  w.output("y");
+  const OnnxModel model = w.read();
+  const Selected selected = select(model.graph(), {});
+  Query query{&selected.graph, parse_norms("2"), {}};
+  query.domain.box = Box{Tensor::vector({2}), Tensor::vector({3})};
+  const Answer answer = find_bracket(query, {.methods = {"layer-product"}}, counted());
+  Json certificate = Json::parse(write_certificate({.model_sha256 = model.sha256(),
+                                                    .selection = {},
+                                                    .from = "",
+                                                    .norms = query.norms,
+                                                    .domain = query.domain},
+                                                   answer));
+  EXPECT_TRUE(check_resealed(model, certificate).valid);
+  certificate["query"]["domain"]["lo"] = {-2};
+  certificate["query"]["domain"]["hi"] = {-1};
+  const CheckResult moved = check_resealed(model, certificate);
+  EXPECT_FALSE(moved.valid);
+  EXPECT_NE(moved.reason.find("no value"), std::string::npos) << moved.reason;
+}
+
 TEST(Checker, RefusesOtherVersionsByName) {
   Case c = solved("2");
   c.certificate["schema"] = "lipscope.certificate/1";
@@ -204,6 +233,20 @@ TEST(Checker, RefusesWhatIsNoCertificate) {
   EXPECT_THROW((void)check_certificate(model, "hello"), Error);
   EXPECT_THROW((void)check_certificate(model, "{}"), Error);
   EXPECT_THROW((void)check_certificate(model, R"({"schema":"lipscope.bound/1"})"), Error);
+}
+
+TEST(Checker, ReadsTheGraphOnce) {
+  int with_units = 0;
+  for (const char* norm : {"2", "inf", "1:inf"}) {
+    for (const Domain& domain : {Domain{}, small_box()}) {
+      const Case c = solved(norm, domain);
+      const std::size_t before = networks_read();
+      EXPECT_TRUE(check(c).valid);
+      EXPECT_LE(networks_read(), before + 1);
+      with_units += networks_read() > before ? 1 : 0;
+    }
+  }
+  EXPECT_GT(with_units, 3);
 }
 
 }  // namespace

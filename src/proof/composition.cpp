@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "base/rounding.h"
-#include "linalg/operator_norm.h"
+#include "linalg/norm/operator_norm.h"
 #include "proof/verify.h"
 
 namespace lipscope {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lipscope/proof.h"
-#include "proof/problem.h"
+#include "proof/statement.h"
 
 namespace lipscope {
 

@@ -2,7 +2,6 @@
 #include <cmath>
 
 #include "proof/composition.h"
-#include "proof/unit_network.h"
 #include "proof/verify.h"
 #include "sdp/lmi.h"
 
@@ -18,12 +17,12 @@ double proved_by(const MultiplierProof& proof, Problem& problem) {
     if (problem.norms().in != Norm(2) ||
         (chain.whole() && problem.norms().out != Norm(2) && !scalar))
       reject("multipliers prove constants from l2 to l2 only");
-    const ValueId from = chain.from.empty() ? graph.inputs()[0] : problem.value_named(chain.from);
-    const ValueId to = chain.at.empty() ? output : problem.value_named(chain.at);
-    const SdpNetwork network = unit_network(problem, from, to);
-    if (!proves(network, chain.multipliers, chain.rho))
+    const ValueId from = chain.from.empty() ? graph.inputs()[0] : value_named(graph, chain.from);
+    const ValueId to = chain.at.empty() ? output : value_named(graph, chain.at);
+    const auto units = needed(problem.units_between(from, to));
+    if (!proves(*units, chain.multipliers, chain.rho))
       reject("the multipliers do not prove rho = {}", chain.rho);
-    known.push_back({from, to, constant_up(network, chain.rho)});
+    known.push_back({from, to, constant_up(*units, chain.rho)});
     if (chain.whole()) return known.back().constant;
   }
   return composed_up(proof.gains, known, problem);

@@ -54,7 +54,7 @@ std::vector<GainClaim> read_gains(const JsonValue& value) {
   });
 }
 
-std::optional<UnitNumbers> read_open_units(JsonFields& fields) {
+std::optional<UnitNumbers> read_unstable_units(JsonFields& fields) {
   const auto units = fields.find("open_units");
   return units ? std::optional(units->counts()) : std::nullopt;
 }
@@ -86,12 +86,12 @@ struct ToJson {
   }
   Json operator()(const CaseProof& proof) const {
     Json json = cases_to_json(*proof.tree);
-    if (proof.open_units) json["open_units"] = *proof.open_units;
+    if (proof.unstable_units) json["open_units"] = *proof.unstable_units;
     return json;
   }
   Json operator()(const RecomputedProof& proof) const {
     Json json{{"bound", proof.bound}};
-    if (proof.open_units) json["open_units"] = *proof.open_units;
+    if (proof.unstable_units) json["open_units"] = *proof.unstable_units;
     return json;
   }
   Json operator()(const QuotientProof& proof) const {
@@ -120,9 +120,9 @@ Proof read_proof(const JsonValue& value) {
     }
     if (kind == "cases")
       return CaseProof{std::make_shared<const CaseTree>(read_cases(fields)),
-                       read_open_units(fields)};
+                       read_unstable_units(fields)};
     if (kind == "recomputed")
-      return RecomputedProof{fields.at("bound").text(), read_open_units(fields)};
+      return RecomputedProof{fields.at("bound").text(), read_unstable_units(fields)};
     return QuotientProof{{fields.at("x").numbers(), fields.at("y").numbers()}};
   });
 }

@@ -5,7 +5,6 @@
 #include "bounds/graph_jacobian.h"
 #include "pieces/bounded_region.h"
 #include "pieces/local_bounds.h"
-#include "proof/unit_network.h"
 #include "proof/verify.h"
 #include "sdp/network_bounds.h"
 
@@ -25,7 +24,8 @@ double bound_of_graph(const std::string& name, const Problem& problem, Unsupport
 
 double bound_on_domain(const LocalBound& bound, const RecomputedProof& proof, Problem& problem) {
   if (problem.domain().everywhere()) reject("{} needs a bounded domain", bound.name);
-  const LayeredNet net = layer_chain(problem, proof.open_units);
+  const LocalNet local = needed(problem.local_chain(proof.unstable_units));
+  const LayeredNet& net = *local.net;
   const NormPair& norms = problem.norms();
   if (const std::string reason = bound.unsupported(norms, net.inputs(), net.outputs());
       !reason.empty())
@@ -46,8 +46,7 @@ double proved_by(const RecomputedProof& proof, Problem& problem) {
     return bound_on_domain(*local, proof, problem);
   const NetworkBound* bound = find_network_bound(proof.bound);
   if (bound == nullptr) reject("there is no bound '{}'", proof.bound);
-  const Graph& graph = problem.graph();
-  const SdpNetwork network = unit_network(problem, graph.inputs()[0], graph.outputs()[0]);
+  const UnitNetwork& network = needed(problem.units());
   if (const std::string reason = bound->unsupported(network, problem.norms()); !reason.empty())
     reject("{}: {}", proof.bound, reason);
   return bound->upper(network, problem.norms(), never);

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "lipscope/proof.h"
-#include "proof/problem.h"
+#include "proof/statement.h"
 
 namespace lipscope {
 

@@ -10,7 +10,7 @@
 #include "bounds/boxes.h"
 #include "estimate/jacobian_norm.h"
 #include "lipscope/evaluate.h"
-#include "pieces/small.h"
+#include "net/small.h"
 
 namespace lipscope {
 namespace {

@@ -12,9 +12,9 @@
 #include "bounds/boxes.h"
 #include "lipscope/error.h"
 #include "lipscope/robustness.h"
-#include "pieces/small.h"
+#include "net/problem.h"
+#include "net/small.h"
 #include "robust/attack.h"
-#include "robust/ball_nets.h"
 #include "robust/ball_ranges.h"
 #include "robust/local_radius.h"
 #include "robust/logit_ranges.h"
@@ -28,7 +28,8 @@ struct Certifier::Parts {
   const Graph& graph;
   CertifyOptions options;
   Index classes = 0, inputs = 0;
-  std::optional<BallNets> nets;
+  Problem problem;       // everywhere
+  std::string obstacle;  // why it has no network of units; empty: it has
   std::optional<LogitRanges> logit_ranges;
   PairConstants constants;
   bool only_cheap = false;  // constants
@@ -36,6 +37,8 @@ struct Certifier::Parts {
   std::optional<BallRanges> ranges = {};
   std::optional<AffineNodes> affine = {};  // of graphs that are no chain
 
+  // Before several threads ask for them.
+  void make_networks();
   [[nodiscard]] LocalQuestion question_about(std::span<const double> point,
                                              const Decision& decision) const;
   // What is known of the graph for all balls.
@@ -52,10 +55,27 @@ struct Certifier::Parts {
               Decision& decision) const;
 };
 
+void Certifier::Parts::make_networks() {
+  try {
+    obstacle = problem.network().reason();
+  } catch (const std::bad_alloc&) {
+    obstacle = "memory limit reached";
+    relieve_memory();
+  }
+  try {
+    logit_ranges.emplace(graph, obstacle.empty() ? problem.chain().get() : nullptr);
+  } catch (const std::bad_alloc&) {
+    problem.forget_chain();
+    relieve_memory();
+    logit_ranges.emplace(graph, nullptr);  // slower
+  }
+}
+
 Certifier::Certifier(const Graph& graph, CertifyOptions options)
     : parts_(new Parts{.graph = graph,
                        .options = std::move(options),
-                       .nets = {},
+                       .problem = Problem({.graph = &graph}),
+                       .obstacle = {},
                        .logit_ranges = {},
                        .constants = {}}) {
   const ValueType& out = graph.value(graph.outputs().empty() ? ValueId{} : graph.outputs()[0]).type;
@@ -74,20 +94,13 @@ Certifier::Certifier(const Graph& graph, CertifyOptions options)
     throw Error(ErrorCode::kUnsupported,
                 "the model has one output: there is no second class to decide against");
   }
-  parts_->nets.emplace(graph);
-  try {
-    parts_->logit_ranges.emplace(graph, parts_->nets->whole());
-  } catch (const std::bad_alloc&) {
-    parts_->nets->forget_whole();
-    relieve_memory();
-    parts_->logit_ranges.emplace(graph, nullptr);  // slower
-  }
+  parts_->make_networks();
 }
 Certifier::~Certifier() = default;
 
 Index Certifier::classes() const { return parts_->classes; }
 const PairConstants& Certifier::constants() const { return parts_->constants; }
-const std::string& Certifier::local_obstacle() const { return parts_->nets->obstacle(); }
+const std::string& Certifier::local_obstacle() const { return parts_->obstacle; }
 
 std::shared_ptr<const LogitTable> Certifier::logits(std::span<const double> points,
                                                     const std::function<bool()>& stop) const {
@@ -107,7 +120,7 @@ std::shared_ptr<const LogitTable> Certifier::logits(std::span<const double> poin
 
 const PairConstants& Certifier::find_cheap_constants(const RunContext& context) {
   constexpr double kShare = 0.02;  // more would make them a little smaller
-  parts_->constants = cheap_pair_constants(parts_->graph, parts_->options.norm,
+  parts_->constants = cheap_pair_constants(parts_->problem, parts_->options.norm,
                                            kShare * context.clock->limit(), context);
   parts_->only_cheap = true;
   return parts_->constants;
@@ -120,7 +133,7 @@ const PairConstants& Certifier::find_constants(std::chrono::duration<double> tim
   if (purpose.logits)
     needs.emplace(*purpose.logits, purpose.labels, purpose.radii, parts_->classes);
   parts_->constants =
-      pair_constants(parts_->graph, parts_->options.norm, time.count(), context,
+      pair_constants(parts_->problem, parts_->options.norm, time.count(), context,
                      needs ? &*needs : nullptr, parts_->only_cheap ? &parts_->constants : nullptr);
   parts_->only_cheap = false;
   return parts_->constants;
@@ -234,7 +247,7 @@ LocalQuestion Certifier::Parts::question_about(std::span<const double> point,
 GraphParts Certifier::Parts::graph_parts() {
   std::call_once(made_ranges, [&] {
     ranges.emplace(graph, options.norm);
-    if (!nets->usable()) affine.emplace(graph);
+    if (!obstacle.empty()) affine.emplace(graph);
   });
   return {&*ranges, affine ? &*affine : nullptr};
 }
@@ -252,8 +265,8 @@ LocalAnswer Certifier::Parts::local_radius(LocalQuestion& question,
   keep(by_gradients, by_gradients.branched   ? "linear-bounds-by-cases"
                      : by_gradients.by_lines ? "linear-bounds"
                                              : "local-gradients");
-  if (nets->usable()) {
-    const LocalAnswer found = linear_radius(*nets, question, stop);
+  if (obstacle.empty()) {
+    const LocalAnswer found = linear_radius(problem, question, stop);
     keep(found, found.branched ? "linear-bounds-by-cases" : "linear-bounds");
   } else {
     keep(constant_radius(graph, question, stop), "local-constants");
@@ -268,8 +281,8 @@ bool Certifier::prove(std::span<const double> point, double radius, BallDepth de
   const LocalQuestion question = parts_->question_about(point, decision);
   const bool cases = depth == BallDepth::kCases;
   BallAnswer found;
-  if (parts_->nets->usable()) {
-    found = prove_ball_by_lines(*parts_->nets, question, radius, cases, stop);
+  if (parts_->obstacle.empty()) {
+    found = prove_ball_by_lines(parts_->problem, question, radius, cases, stop);
   } else {
     found = prove_ball_by_gradients(parts_->graph, parts_->graph_parts(), question, radius, cases,
                                     stop);

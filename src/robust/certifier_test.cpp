@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <random>
 
 #include "base/rounding.h"
@@ -12,6 +13,7 @@
 #include "lipscope/error.h"
 #include "lipscope/evaluate.h"
 #include "lipscope/robustness.h"
+#include "net/nets_for_test.h"
 #include "robust/ball_ranges.h"
 #include "robust/logit_ranges.h"
 #include "robust/margin_bounds.h"
@@ -156,6 +158,33 @@ TEST(Certifier, NoRadiusReachesWhereTheNetworkHasNoValue) {
       certifier.improve(x, found, kNever);
       EXPECT_LE(found.radius, edge) << op;
       EXPECT_GT(found.radius, 0.5 * edge) << op << (cut ? " cut off" : "");
+    }
+  }
+}
+
+// The same for what has no range to look at, takes integers, or divides by what it computes itself.
+TEST(Certifier, NoRadiusReachesWhereRowsPowersOrUnknownRangesHaveNoValue) {
+  using Inner = std::function<ValueId(GraphMaker&, ValueId)>;
+  const Inner layer_norm = [](GraphMaker& m, ValueId x) {
+    return m.add("LayerNormalization", {x, m.weights({2}, {1, 1})}, {{"epsilon", 0.0}}, 17);
+  };
+  const Inner power = [](GraphMaker& m, ValueId x) { return m.add("Pow", {x, m.integers({-1})}); };
+  const Inner unknown = [](GraphMaker& m, ValueId x) {
+    return m.add("Sqrt", {m.add("LRN", {x}, {{"size", Index{1}}})});
+  };
+  for (const Inner& inner : {layer_norm, power, unknown}) {
+    for (const Norm& norm : {Norm(2), Norm::infinity()}) {
+      GraphMaker m;
+      const ValueId x = m.input({1, 2});
+      const ValueId cut = m.add("Tanh", {inner(m, x)});
+      const Graph graph = m.finish(m.add("Add", {cut, m.weights({2}, {9, -9})}));
+      Certifier certifier(graph, {.norm = norm});
+      const std::vector<double> at{0.75, 0.25};
+      Decision found = certifier.decide(at, std::vector<Index>{0})[0];
+      certifier.improve(at, found, kNever);
+      EXPECT_LE(found.radius, 0.36);
+      Decision tried = certifier.decide(at, std::vector<Index>{0})[0];
+      EXPECT_FALSE(tried.certain && certifier.prove(at, 0.5, BallDepth::kWhole, tried, kNever));
     }
   }
 }
@@ -410,9 +439,8 @@ TEST(LogitRanges, HoldTheLogitsInHigherPrecision) {
   Rng rng(5);
   for (const char* kind : {"Relu", "LeakyRelu", "Tanh"}) {
     const Graph graph = random_classifier(rng, 20, 30, 2, 4, kind);
-    std::string reason;
-    const auto net = as_layered_net(graph, 1'000'000, reason);
-    ASSERT_TRUE(net) << reason;
+    const auto net = testing_support::layered_net_of(graph);
+    ASSERT_TRUE(net) << net.reason();
     std::vector<double> points;
     for (int s = 0; s < 40; ++s) {
       const auto x = random_point(rng, 20, s % 3 == 0 ? 1e6 : 1);
@@ -457,8 +485,7 @@ TEST(MarginBounds, HoldOnPartsForAnySlopesAndMultipliers) {
   for (int round = 0; round < 40; ++round) {
     const Index in = 2 + static_cast<Index>(rng() % 3);
     const Graph graph = random_classifier(rng, in, 6, 2, 3, round % 2 == 0 ? "Relu" : "LeakyRelu");
-    std::string reason;
-    const auto net = as_layered_net(graph, 1'000'000, reason);
+    const auto net = testing_support::layered_net_of(graph);
     const std::vector<double> x = random_point(rng, in);
     const double p = std::vector<double>{1, 2, 2.5, kInf}[rng() % 4];
     const double radius = 0.3;
@@ -467,7 +494,7 @@ TEST(MarginBounds, HoldOnPartsForAnySlopesAndMultipliers) {
     ASSERT_TRUE(bounds.usable());
     MarginBounds::Part part = bounds.whole(rival);
     std::vector<std::pair<double, std::vector<double>>>
-        samples;  // margin, values before open units
+        samples;  // margin, values before unstable units
     std::uniform_real_distribution<float> uniform(0, 1);
     for (std::size_t o = 0; o < part.signs.size(); ++o) {
       part.signs[o] =

@@ -5,8 +5,9 @@
 #include "base/rounding.h"
 #include "bounds/boxes.h"
 #include "lipscope/select.h"
-#include "pieces/small.h"
+#include "net/small.h"
 #include "robust/local_radius.h"
+#include "robust/radius_search.h"
 
 namespace lipscope {
 namespace {
@@ -79,17 +80,18 @@ LocalAnswer constant_radius(const Graph& graph, const LocalQuestion& question,
   constexpr int kTries = 10;
   LocalAnswer best{.radius = question.low};
   MarginsOnBalls margins(graph, question);
-  double low = question.low, high = question.high;
-  for (int step = 0; step < kTries && high > 1.03 * low && !stop(); ++step) {
-    const double radius = low > 0 ? std::sqrt(low * high) : high / 16;
-    if (!(radius > low && radius < high)) break;
+  RadiusRange range{question.low, question.high};
+  const auto attempt = [&](double radius) {
     if (margins.stays(radius, stop)) {
-      best.radius = low = radius;
+      best.radius = radius;
     } else {
       best.rival = margins.rival();
-      high = radius;
     }
-  }
+    return best.radius;
+  };
+  narrow_radius(
+      range, kTries, kCloseRadii,
+      [](const RadiusRange& r) { return geometric_middle_of(r, 0.0625); }, attempt, stop);
   return best;
 }
 

@@ -11,7 +11,7 @@
 
 #include "base/rounding.h"
 #include "bounds/boxes.h"
-#include "io/onnx_proto.h"
+#include "io/onnx/onnx_proto.h"
 #include "lipscope/error.h"
 #include "lipscope/model.h"
 #include "lipscope/robustness.h"

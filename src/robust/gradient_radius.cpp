@@ -6,11 +6,12 @@
 #include "base/rounding_sums.h"
 #include "bounds/derivative_boxes.h"
 #include "bounds/linear_bounds.h"
-#include "linalg/norm_map.h"
-#include "pieces/small.h"
+#include "linalg/norm/norm_map.h"
+#include "net/small.h"
 #include "robust/ball_ranges.h"
 #include "robust/graph_cases.h"
 #include "robust/local_radius.h"
+#include "robust/radius_search.h"
 
 namespace lipscope {
 namespace {
@@ -155,11 +156,11 @@ void branch(GradientMargins& margins, const LocalQuestion& question, LocalAnswer
             const std::function<bool()>& stop) {
   constexpr double kFirst = 0.06, kGrow = 2;
   constexpr int kTries = 5;
-  double high = question.high, way = kFirst;
-  for (int step = 0; step < kTries && high > 1.03 * answer.radius && !stop(); ++step) {
-    const double low = answer.radius;
-    const double radius = std::min(low * (1 + way), 0.5 * (low + high));
-    if (!(radius > low && radius < high)) return;
+  double way = kFirst;
+  bool hopeless = false;
+  RadiusRange range{answer.radius, question.high};
+  const auto next = [&](const RadiusRange& r) { return std::min(r.low * (1 + way), middle_of(r)); };
+  const auto attempt = [&](double radius) {
     const CasesAnswer found = margins.try_cases(radius, stop);
     if (found.proved) {
       answer.radius = radius;
@@ -167,10 +168,11 @@ void branch(GradientMargins& margins, const LocalQuestion& question, LocalAnswer
       way *= kGrow;
     } else {
       answer.rival = found.rival;
-      if (!answer.branched) return;
-      high = radius;
+      hopeless = !answer.branched;
     }
-  }
+    return answer.radius;
+  };
+  narrow_radius(range, kTries, kCloseRadii, next, attempt, [&] { return hopeless || stop(); });
 }
 
 }  // namespace
@@ -190,15 +192,15 @@ LocalAnswer gradient_radius(const Graph& graph, const GraphParts& parts,
                             const LocalQuestion& question, const std::function<bool()>& stop) {
   constexpr int kTries = 12;
   GradientMargins margins(graph, parts, question);
-  double high = question.high;
-  for (int step = 0; step < kTries && !stop(); ++step) {
-    const double low = margins.radius();
-    if (!(high > 1.03 * low)) break;
-    const double radius = low > 0 ? std::sqrt(low * high) : high / 16;
-    if (!(radius > low && radius < high)) break;
-    if (!margins.try_ball(radius, stop)) high = radius;
-    if (!margins.able()) break;
-  }
+  RadiusRange range{margins.radius(), question.high};
+  narrow_radius(
+      range, kTries, kCloseRadii,
+      [](const RadiusRange& r) { return geometric_middle_of(r, 0.0625); },
+      [&](double radius) {
+        (void)margins.try_ball(radius, stop);
+        return margins.radius();
+      },
+      [&] { return !margins.able() || stop(); });
   LocalAnswer answer{
       .radius = margins.radius(), .rival = margins.rival(), .by_lines = margins.by_lines()};
   if (margins.has_cases()) branch(margins, question, answer, stop);

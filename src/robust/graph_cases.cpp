@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "bounds/linear_parts.h"
-#include "pieces/small.h"
+#include "net/small.h"
 #include "robust/part_search.h"
 
 namespace lipscope {

@@ -7,9 +7,9 @@
 
 #include "bounds/boxes.h"
 #include "lipscope/error.h"
+#include "net/small.h"
 #include "ops/box.h"
-#include "ops/machine_map.h"
-#include "pieces/small.h"
+#include "ops/facets/machine_map.h"
 #include "robust/machine_constants.h"
 #include "robust/squash_margins.h"
 
@@ -57,7 +57,7 @@ InferenceError::InferenceError(const Graph& graph, ValueId last, const Inference
 InferenceError::~InferenceError() = default;
 
 void InferenceError::add_step(const Node& node, std::size_t output) {
-  const auto* map = dynamic_cast<const MachineMap*>(node.op.get());
+  const MachineMap* map = node.op->machine_map();
   auto made = map != nullptr ? map->machine_step(machine_, output) : nullptr;
   if (made == nullptr) {
     throw Error(ErrorCode::kUnsupported,
@@ -130,9 +130,14 @@ MarginsNeeded inference_margins(const Graph& graph, const Node* squash,
   const auto inference = std::make_shared<const InferenceError>(graph, logits, format);
   std::shared_ptr<const SquashMargins> margins;
   if (squash != nullptr) {
+    const auto kind = squash_kind(*squash->op);
+    if (!kind) {
+      throw Error(
+          ErrorCode::kUnsupported,
+          fmt::format("no bound of the rounding of a final {} is known", squash->op->name()));
+    }
     margins = std::make_shared<const SquashMargins>(
-        inference->machine(), squash->op->name(),
-        lipscope::at(element_count(graph.value(logits).type.shape)));
+        inference->machine(), *kind, lipscope::at(element_count(graph.value(logits).type.shape)));
   }
   return [inference, margins, norm](std::span<const double> center, double radius, Index winner) {
     const std::vector<Computed> seen = inference->at(center, radius, norm);

@@ -6,8 +6,10 @@
 
 #include "base/rounding_sums.h"
 #include "bounds/boxes.h"
-#include "linalg/norm_map.h"
-#include "pieces/small.h"
+#include "graph/copier.h"
+#include "linalg/norm/norm_map.h"
+#include "net/limits.h"
+#include "net/small.h"
 
 namespace lipscope {
 namespace {
@@ -23,26 +25,6 @@ std::vector<bool> moving_values(const Graph& graph) {
   return moves;
 }
 
-Graph cut_before(const Graph& graph, ValueId end) {
-  GraphBuilder builder;
-  std::vector<std::optional<ValueId>> map(graph.values().size());
-  for (std::size_t v = 0; v < graph.values().size(); ++v) {
-    if (graph.values()[v].constant) map[v] = builder.constant(graph.values()[v]);
-  }
-  for (const ValueId id : graph.inputs())
-    map[id.index] = builder.input(graph.value(id).name, graph.value(id).type);
-  for (const Node& node : graph.nodes()) {
-    if (map[end.index]) break;
-    std::vector<ValueId> inputs;
-    for (const ValueId id : node.inputs) inputs.push_back(*map[id.index]);
-    std::vector<std::string> names;
-    for (const ValueId id : node.outputs) names.push_back(graph.value(id).name);
-    const auto outputs = builder.add(node.op, inputs, node.name, names);
-    for (std::size_t i = 0; i < outputs.size(); ++i) map[node.outputs[i].index] = outputs[i];
-  }
-  return builder.finish({*map[end.index]});
-}
-
 void visit_row(const RowMatrix& rows, Index i, double sign, const VisitEntry& visit) {
   rows.for_row(i, [&](Index column, std::size_t at) {
     const double w = sign * rows.weights[at], r = rows.radius_at(at);
@@ -53,7 +35,6 @@ void visit_row(const RowMatrix& rows, Index i, double sign, const VisitEntry& vi
 }  // namespace
 
 std::optional<LastLayer> split_last_layer(const Graph& graph) {
-  constexpr Index kMostWeights = 20'000'000;
   const ValueId end = graph.outputs()[0];
   const auto last = std::ranges::find_if(graph.nodes(), [&](const Node& node) {
     return !node.outputs.empty() && node.outputs[0] == end;
@@ -69,7 +50,7 @@ std::optional<LastLayer> split_last_layer(const Graph& graph) {
   if (!wrt || !is_floating(graph.value(last->inputs[*wrt]).type.type)) return std::nullopt;
   const Index rows = element_count(graph.value(end).type.shape);
   const Index cols = element_count(graph.value(last->inputs[*wrt]).type.shape);
-  if (rows * cols > kMostWeights) return std::nullopt;
+  if (rows * cols > kMostMapWeights) return std::nullopt;
   ValueBoxes boxes(graph, input_boxes(graph, {}));
   std::vector<Box> in;
   for (const ValueId id : last->inputs) in.push_back(boxes.at(id));
@@ -82,7 +63,8 @@ std::optional<LastLayer> split_last_layer(const Graph& graph) {
     return std::ranges::all_of(list, [](double w) { return std::isfinite(w); });
   };
   if (!affine || !finite(found.weights) || !finite(found.radius)) return std::nullopt;
-  return LastLayer{cut_before(graph, last->inputs[*wrt]), std::move(found)};
+  return LastLayer{graph_part(graph, graph.inputs(), std::span(&last->inputs[*wrt], 1)),
+                   std::move(found)};
 }
 
 RowMatrix row_difference(const RowMatrix& rows, Index i, Index j) {

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "linalg/row_matrix.h"
+#include "linalg/tensor/row_matrix.h"
 #include "lipscope/graph.h"
 #include "lipscope/norm.h"
 

@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "pieces/small.h"
-#include "robust/ball_nets.h"
+#include "net/small.h"
 #include "robust/local_radius.h"
 #include "robust/margin_bounds.h"
 #include "robust/part_search.h"
+#include "robust/radius_search.h"
 
 namespace lipscope {
 namespace {
@@ -17,13 +17,14 @@ using Part = MarginBounds::Part;
 
 class BallProof {
  public:
-  BallProof(const BallNets& nets, const LocalQuestion& question, double radius,
+  BallProof(Problem& problem, const LocalQuestion& question, double radius,
             const std::function<bool()>& stop)
       : enough_(question.needed(radius)) {
     const Ball ball{Tensor::vector({question.point.begin(), question.point.end()}), radius,
                     question.norm};
-    net_ = nets.on(ball, stop);
-    if (!net_) return;
+    const Expected<LocalNet> local = problem.chain_on({.ball = ball}, stop);
+    if (!local) return;
+    net_ = local->net;
     bounds_.emplace(*net_, ball, question.winner, stop);
     for (Index j = 0; j < net_->outputs(); ++j) {
       if (j != question.winner && bounds_->usable()) wholes_.push_back(bounds_->whole(j));
@@ -52,7 +53,7 @@ class BallProof {
     return false;
   }
   bool halve(Part part, std::vector<Part>& to) const {
-    if (part.split >= bounds_->open_units()) return false;
+    if (part.split >= bounds_->unstable_units()) return false;
     part.signs[part.split] = 1;
     part.multipliers[part.split] = 0;
     to.push_back(part);
@@ -80,45 +81,39 @@ class BallProof {
 
 }  // namespace
 
-BallAnswer prove_ball_by_lines(const BallNets& nets, const LocalQuestion& question, double radius,
+BallAnswer prove_ball_by_lines(Problem& problem, const LocalQuestion& question, double radius,
                                bool cases, const std::function<bool()>& stop) {
-  BallProof proof(nets, question, radius, stop);
+  BallProof proof(problem, question, radius, stop);
   if (proof.whole()) return {true, -1, "linear-bounds"};
   if (cases && proof.parts(question.parts, stop)) return {true, -1, "linear-bounds-by-cases"};
   return {false, proof.rival(), ""};
 }
 
-LocalAnswer linear_radius(const BallNets& nets, const LocalQuestion& question,
+LocalAnswer linear_radius(Problem& problem, const LocalQuestion& question,
                           const std::function<bool()>& stop) {
   constexpr int kTries = 9, kBranchings = 5;
   LocalAnswer best{.radius = question.low};
-  double low = question.low, high = question.high;
+  const auto attempt = [&](double radius, bool branching) {
+    BallProof proof(problem, question, radius, stop);
+    if (proof.whole() || (branching && proof.parts(question.parts, stop))) {
+      best.radius = radius;
+      best.branched = best.branched || branching;
+    } else {
+      best.rival = proof.rival();
+    }
+    return best.radius;
+  };
   // First without branching: between where it works and where it does not.
-  double top = high;
-  for (int step = 0; step < kTries && top > 1.03 * low && !stop(); ++step) {
-    const double radius = low > 0 ? std::sqrt(low * top) : top / 8;
-    if (!(radius > low && radius < top)) break;
-    BallProof proof(nets, question, radius, stop);
-    if (proof.whole()) {
-      best.radius = low = radius;
-    } else {
-      best.rival = proof.rival();
-      top = radius;
-    }
-  }
+  RadiusRange range{question.low, question.high};
+  narrow_radius(
+      range, kTries, kCloseRadii,
+      [](const RadiusRange& r) { return geometric_middle_of(r, 0.125); },
+      [&](double radius) { return attempt(radius, false); }, stop);
   if (question.parts == 0) return best;
-  for (int step = 0; step < kBranchings && high > 1.03 * low && !stop(); ++step) {
-    const double radius = 0.5 * (low + high);
-    if (!(radius > low && radius < high)) break;
-    BallProof proof(nets, question, radius, stop);
-    if (proof.whole() || proof.parts(question.parts, stop)) {
-      best.radius = low = radius;
-      best.branched = true;
-    } else {
-      best.rival = proof.rival();
-      high = radius;
-    }
-  }
+  range = {best.radius, question.high};
+  narrow_radius(
+      range, kBranchings, kCloseRadii, middle_of,
+      [&](double radius) { return attempt(radius, true); }, stop);
   return best;
 }
 

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "lipscope/robustness.h"
-#include "robust/ball_nets.h"
+#include "net/problem.h"
 
 namespace lipscope {
 
@@ -32,8 +32,9 @@ struct LocalAnswer {
   bool by_lines = false;  // linear bounds had a part in it
 };
 
-// By linear bounds of the margins on the ball, and on parts of it. `stop` costs tightness only.
-[[nodiscard]] LocalAnswer linear_radius(const BallNets& nets, const LocalQuestion& question,
+// By linear bounds of the margins on the ball, and on parts of it. The problem is about the whole
+// space, and its chain is made. `stop` costs tightness only.
+[[nodiscard]] LocalAnswer linear_radius(Problem& problem, const LocalQuestion& question,
                                         const std::function<bool()>& stop);
 
 // What is known of a graph for all balls of a norm.
@@ -53,7 +54,7 @@ struct BallAnswer {
   Index rival = -1;  // one whose margin was not proved
   const char* method = "";
 };
-[[nodiscard]] BallAnswer prove_ball_by_lines(const BallNets& nets, const LocalQuestion& question,
+[[nodiscard]] BallAnswer prove_ball_by_lines(Problem& problem, const LocalQuestion& question,
                                              double radius, bool cases,
                                              const std::function<bool()>& stop);
 [[nodiscard]] BallAnswer prove_ball_by_gradients(const Graph& graph, const GraphParts& parts,

@@ -8,9 +8,9 @@
 #include "base/parallel.h"
 #include "base/rounding.h"
 #include "bounds/boxes.h"
-#include "linalg/row_matrix.h"
-#include "ops/elementwise.h"
-#include "pieces/small.h"
+#include "linalg/tensor/row_matrix.h"
+#include "net/small.h"
+#include "ops/elementwise/elementwise.h"
 
 namespace lipscope {
 namespace {

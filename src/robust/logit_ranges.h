@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "lipscope/graph.h"
-#include "pieces/layered_net.h"
+#include "net/layered_net.h"
 
 namespace lipscope {
 

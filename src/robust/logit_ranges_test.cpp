@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "base/interval.h"
+#include "net/nets_for_test.h"
 #include "tests/support/graph_maker.h"
 
 namespace lipscope {
@@ -20,9 +21,8 @@ TEST(LogitRanges, EndSoonAndSayHowManyAreKnown) {
       "Relu", {m.add("MatMul", {m.input({1, 6}), m.weights(random_tensor(rng, {6, 5}, -1, 1))})});
   const Graph graph =
       m.finish(m.add("MatMul", {hidden, m.weights(random_tensor(rng, {5, 3}, -1, 1))}));
-  std::string reason;
-  const auto net = as_layered_net(graph, 1'000'000, reason);
-  ASSERT_TRUE(net) << reason;
+  const auto net = testing_support::layered_net_of(graph);
+  ASSERT_TRUE(net) << net.reason();
   const Tensor points = random_tensor(rng, {kSamples, 6}, -1, 1);
   const LogitRanges chain(graph, &*net), any(graph, nullptr);
   for (const LogitRanges* ranges : {&chain, &any}) {

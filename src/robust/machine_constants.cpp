@@ -7,7 +7,7 @@
 
 #include "lipscope/error.h"
 #include "ops/box.h"
-#include "ops/machine_map.h"
+#include "ops/facets/machine_map.h"
 
 namespace lipscope {
 namespace {
@@ -63,7 +63,7 @@ std::vector<double> MachineConstants::stored(const Constant& constant) const {
 
 std::vector<double> MachineConstants::computed(const Constant& constant, const std::string& name) {
   const Folded& folded = *constant.folded();
-  const auto* map = dynamic_cast<const MachineMap*>(folded.op.get());
+  const MachineMap* map = folded.op->machine_map();
   const auto step = map != nullptr ? map->machine_step(machine_, folded.output) : nullptr;
   if (step == nullptr) {
     throw Error(ErrorCode::kUnsupported,

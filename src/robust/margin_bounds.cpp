@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "base/rounding.h"
+#include "net/small.h"
 #include "pieces/signs.h"
-#include "pieces/small.h"
 #include "search/sharper_ranges.h"
 
 namespace lipscope {
@@ -30,7 +30,7 @@ MarginBounds::MarginBounds(const LayeredNet& net, const Ball& ball, Index winner
       usable_(domain_.bounded() && bounds_.bounded()) {
   if (!usable_) return;
   sharpen();
-  ascent_.number_open_units(net.hidden());
+  ascent_.number_unstable_units(net.hidden());
   margins_ = margin_targets(winner);
 }
 
@@ -67,7 +67,7 @@ SlopeAscent::Targets MarginBounds::margin_targets(Index winner) const {
 
 bool MarginBounds::has_signs(const Part& part, const std::vector<double>& point) const {
   const Signs signs = signs_at(net_, point);
-  for (std::size_t o = 0; o < open_units(); ++o) {
+  for (std::size_t o = 0; o < unstable_units(); ++o) {
     const auto [k, i] = ascent_.open()[o];
     if (part.signs[o] != 0 && signs[k][i] != part.signs[o]) return false;
   }
@@ -77,8 +77,8 @@ bool MarginBounds::has_signs(const Part& part, const std::vector<double>& point)
 void MarginBounds::choose_splits(std::span<Part> parts, const SlopeAscent::Pass& pass) const {
   for (std::size_t r = 0; r < parts.size(); ++r) {
     double most = -1;
-    parts[r].split = open_units();
-    for (std::size_t o = 0; o < open_units(); ++o) {
+    parts[r].split = unstable_units();
+    for (std::size_t o = 0; o < unstable_units(); ++o) {
       if (parts[r].signs[o] != 0 || !ascent_.has_sides(o)) continue;
       const auto [k, i] = ascent_.open()[o];
       const UnitLines& unit = bounds_.units()[k][i];

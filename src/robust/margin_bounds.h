@@ -24,14 +24,14 @@ class MarginBounds {
       std::function<bool()> stop = [] { return false; });
   // All values on the ball are bounded.
   [[nodiscard]] bool usable() const { return usable_; }
-  [[nodiscard]] std::size_t open_units() const { return ascent_.open().size(); }
+  [[nodiscard]] std::size_t unstable_units() const { return ascent_.open().size(); }
 
   // The whole ball.
   [[nodiscard]] Part whole(Index rival) const { return ascent_.whole(rival); }
   // Whether a point has the signs of a part, up to rounding.
   [[nodiscard]] bool has_signs(const Part& part, const std::vector<double>& point) const;
   // Raises the bounds of parts, in at most `steps` steps, less where all are above `enough` (by
-  // rival). Parts that have no side left to choose have `split` = open_units().
+  // rival). Parts that have no side left to choose have `split` = unstable_units().
   void raise(std::span<Part> parts, std::span<const double> enough, int steps) const;
 
  private:

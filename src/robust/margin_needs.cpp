@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "pieces/small.h"
+#include "net/small.h"
 
 namespace lipscope {
 
@@ -27,7 +27,9 @@ MarginNeeds::MarginNeeds(const LogitTable& logits, std::span<const Index> labels
   }
 }
 
-std::vector<double> MarginNeeds::weights(const PairConstants& constants, double hope) const {
+std::vector<double> MarginNeeds::weights(const PairConstants& constants, double hope,
+                                         const std::vector<bool>& settled) const {
+  const auto is_settled = [&](std::size_t pair) { return !settled.empty() && settled[pair]; };
   constexpr double kLimits = 1e-3;  // beside one radius that may be decided
   std::vector<double> weights(constants.upper.size());
   for (const Sample& sample : samples_) {
@@ -52,6 +54,10 @@ std::vector<double> MarginNeeds::weights(const PairConstants& constants, double 
         if (j != sample.winner && sample.margins[at(j)] < radius * constant(j))
           in_the_way.push_back(j);
       }
+      if (std::ranges::any_of(in_the_way, [&](Index j) {
+            return is_settled(pair_place(classes_, sample.winner, j));
+          }))
+        continue;
       for (const Index j : in_the_way)
         weights[pair_place(classes_, sample.winner, j)] +=
             1 / static_cast<double>(in_the_way.size());

@@ -24,8 +24,10 @@ class MarginNeeds {
 
   // Per pair, in the order of PairConstants: for how many samples and radii a constant that is
   // smaller by no more than the factor `hope` decides, shared between the pairs that stand in the
-  // way of one; and a little for the pair that limits a sample.
-  [[nodiscard]] std::vector<double> weights(const PairConstants& constants, double hope) const;
+  // way of one; and a little for the pair that limits a sample. `settled`: pairs whose constants
+  // will not get smaller; what they stand in the way of is lost, and they count for nothing.
+  [[nodiscard]] std::vector<double> weights(const PairConstants& constants, double hope,
+                                            const std::vector<bool>& settled = {}) const;
 
  private:
   struct Sample {

@@ -4,30 +4,28 @@
 #include <algorithm>
 
 #include "base/rounding.h"
-#include "bounds/boxes.h"
 #include "estimate/lipsdp_solver.h"
+#include "net/trim.h"
 #include "robust/last_layer.h"
-#include "sdp/reduce.h"
 
 namespace lipscope {
 
-std::optional<MarginSdp> MarginSdp::read(const Graph& graph) {
+std::optional<MarginSdp> MarginSdp::read(Problem& problem) {
   constexpr double kMostDoubles = 3e8, kMostOperations = 3e11;
-  ValueBoxes boxes(graph, input_boxes(graph, {}));
-  std::string reason;
-  auto network = read_sdp_network(
-      graph, [&](ValueId id) -> const Box& { return boxes.at(id); }, kMostSdpEntries, reason);
-  if (!network) return std::nullopt;
-  MarginSdp result;
-  result.network_ = std::move(*network);
-  const BlockCost cost = proof_cost(result.network_);
-  if (cost.doubles > kMostDoubles || cost.operations > kMostOperations) return std::nullopt;
-  result.doubles_ = cost.doubles;
-  result.operations_ = cost.operations;
+  if (!problem.network()) return std::nullopt;
+  MarginSdp result(
+      std::shared_ptr<const UnitNetwork>(std::shared_ptr<void>(), &*problem.network()));
+  if (result.doubles_ > kMostDoubles || result.operations_ > kMostOperations) return std::nullopt;
   return result;
 }
 
-double MarginSdp::solve(SdpNetwork network, bool fine, const OwnBudget& budget) const {
+MarginSdp::MarginSdp(std::shared_ptr<const UnitNetwork> network) : network_(std::move(network)) {
+  const BlockCost cost = proof_cost(*network_);
+  doubles_ = cost.doubles;
+  operations_ = cost.operations;
+}
+
+double MarginSdp::solve(UnitNetwork network, bool fine, const OwnBudget& budget) const {
   drop_dead_entries(network);
   if (network.nodes.empty()) return 0;
   scale_nodes(network);
@@ -46,13 +44,15 @@ double MarginSdp::solve(SdpNetwork network, bool fine, const OwnBudget& budget) 
 }
 
 double MarginSdp::margin(Index i, Index j, bool fine, const OwnBudget& budget) const {
-  SdpNetwork network = network_;
-  SdpNode& last = network.nodes.back();
+  if (network_->nodes.size() == 2)
+    return difference_norm_up(network_->nodes[1].edges[0].map, i, j, Norm(2));
+  UnitNetwork network = *network_;
+  UnitNode& last = network.nodes.back();
   last.size = 1;
-  for (SdpNode::Edge& edge : last.edges) edge.map = row_difference(edge.map, i, j);
+  for (UnitNode::Edge& edge : last.edges) edge.map = row_difference(edge.map, i, j);
   return solve(std::move(network), fine, budget);
 }
 
-double MarginSdp::logits(const OwnBudget& budget) const { return solve(network_, false, budget); }
+double MarginSdp::logits(const OwnBudget& budget) const { return solve(*network_, false, budget); }
 
 }  // namespace lipscope

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <mutex>
 #include <numeric>
 #include <utility>
 
@@ -11,11 +12,12 @@
 #include "base/rounding.h"
 #include "bounds/boxes.h"
 #include "lipscope/select.h"
-#include "pieces/small.h"
+#include "net/small.h"
 #include "robust/last_layer.h"
 #include "robust/margin_needs.h"
 #include "robust/margin_sdp.h"
 #include "robust/own_budget.h"
+#include "robust/shared_margins.h"
 
 namespace lipscope {
 namespace {
@@ -54,13 +56,14 @@ double factor_to_euclid_up(const Norm& norm, Index n) {
 
 class PairSearch {
  public:
-  PairSearch(const Graph& graph, const Norm& norm, double seconds, const RunContext& context)
-      : graph_(graph),
+  PairSearch(Problem& problem, const Norm& norm, double seconds, const RunContext& context)
+      : problem_(problem),
+        graph_(problem.graph()),
         norm_(norm),
         context_(context),
         seconds_(seconds),
         whole_(*context.clock, context.clock->now() + seconds, seconds) {
-    found_.classes = element_count(graph.value(graph.outputs()[0]).type.shape);
+    found_.classes = element_count(graph_.value(graph_.outputs()[0]).type.shape);
     for (Index i = 0; i < found_.classes; ++i) {
       for (Index j = i + 1; j < found_.classes; ++j) pairs_.emplace_back(i, j);
     }
@@ -92,7 +95,21 @@ class PairSearch {
   }
 
  private:
-  enum class Stage { kQuick, kFine, kPieces };
+  // kLast: the last functions alone, behind what all pairs share.
+  enum class Stage { kLast, kQuick, kFine, kPieces };
+  struct Task {
+    Stage stage;
+    std::size_t pair;
+  };
+  // What workers share.
+  struct Queue {
+    Stage stage;
+    double hope;
+    bool shared;  // is still to be found
+    double longest = 0;
+    std::vector<bool> taken = {}, done = {};
+    std::mutex mutex = {};
+  };
 
   void find_all(const MarginNeeds* needs, const PairConstants* known) {
     split();
@@ -102,13 +119,17 @@ class PairSearch {
       find_cheap();
     }
     if (layer_ && layer_->before.nodes().empty()) return;  // that is exact
-    sdp_ = MarginSdp::read(graph_);
+    sdp_ = MarginSdp::read(problem_);
     factor_ = factor_to_euclid_up(norm_, input_size(graph_));
-    if (sdp_ || std::isfinite(found_.upper[0].value)) {
-      const bool beside = sdp_ && team() > 1 && !context_.clock->counts_work();
-      if (pairs_.size() >= 3 && !beside) find_shared();
-      context_.clock->counts_work() ? improve_all()
-                                    : improve_in_order(needs, pairs_.size() >= 3 && beside);
+    if (!sdp_ && !std::isfinite(found_.upper[0].value)) return;
+    const bool several = pairs_.size() >= 3;
+    if (context_.clock->counts_work()) {
+      if (several) find_for_all();
+      if (several && sdp_) shared_ = found_shared(shared_weights(nullptr));
+      improve_all();
+    } else {
+      if (several && !sdp_) find_for_all();
+      improve_in_order(needs, several && sdp_);
     }
   }
 
@@ -177,21 +198,21 @@ class PairSearch {
     return whole_.clock().now() + share * whole_.seconds_left();
   }
 
+  void keep_for_all(const Bound& bound) {
+    for (std::size_t k = 0; k < pairs_.size(); ++k) keep(k, bound);
+  }
+
   // Of the margin of any pair, by the constant of all logits together.
-  [[nodiscard]] Bound shared_sdp() const {
+  [[nodiscard]] Bound bound_of_any() const {
     const OwnBudget budget(*context_.clock, part_of_time(0.5), 0.1 * seconds_);
     const double logits = stopped_at_most([&] { return sdp_->logits(budget); });
     return {mul_up(mul_up(logits, sqrt_up(2)), factor_), Guarantee::kProved, "lipsdp"};
   }
 
-  void keep_for_all(const Bound& bound) {
-    for (std::size_t k = 0; k < pairs_.size(); ++k) keep(k, bound);
-  }
-
   // One bound for all pairs, where one for each may come too late.
-  void find_shared() {
+  void find_for_all() {
     if (sdp_) {
-      keep_for_all(shared_sdp());
+      keep_for_all(bound_of_any());
     } else if (layer_ && !layer_->before.nodes().empty()) {
       const OwnBudget budget(*context_.clock, part_of_time(0.4), 0.4 * seconds_);
       for (const Methods& methods : kOthers) {
@@ -206,6 +227,32 @@ class PairSearch {
     } else if (pairs_.size() > kFewPairs) {
       for (const Methods& methods : kOthers) keep_by_all_logits(methods);
     }
+  }
+
+  // How much the constants of pairs count for what they share: more where they limit samples.
+  [[nodiscard]] std::vector<double> shared_weights(const MarginNeeds* needs) const {
+    std::vector<double> weights(pairs_.size(), 1.0);
+    if (needs != nullptr) {
+      const std::vector<double> needed = needs->weights(found_, 0.4);
+      const double all = std::accumulate(needed.begin(), needed.end(), 0.0);
+      for (std::size_t k = 0; k < weights.size() && all > 0; ++k)
+        weights[k] += static_cast<double>(pairs_.size()) * needed[k] / all;
+    }
+    for (std::size_t k = 0; k < weights.size(); ++k) {
+      const double constant = found_.upper[k].value;
+      if (constant > 0 && std::isfinite(constant)) weights[k] /= constant * constant;
+    }
+    return weights;
+  }
+
+  [[nodiscard]] std::optional<MarginSdp> found_shared(const std::vector<double>& weights) const {
+    const OwnBudget budget(*context_.clock, part_of_time(0.5), 0.06 * seconds_);
+    std::optional<MarginSdp> shared;
+    (void)stopped_at_most([&] {
+      shared = shared_margins(*sdp_, weights, budget);
+      return 0.0;
+    });
+    return shared;
   }
 
   // What was found, or infinity where the run had to end at once or there was no memory for it.
@@ -229,7 +276,8 @@ class PairSearch {
     };
     (void)stopped_at_most([&, i = i, j = j] {
       if (sdp_ && stage != Stage::kPieces) {
-        const double constant = sdp_->margin(i, j, stage == Stage::kFine, budget);
+        const MarginSdp& sdp = stage == Stage::kLast ? *shared_ : *sdp_;
+        const double constant = sdp.margin(i, j, stage == Stage::kFine, budget);
         take({mul_up(constant, factor_), Guarantee::kProved, "lipsdp"});
         return 0.0;
       }
@@ -257,26 +305,57 @@ class PairSearch {
     return list;
   }
 
-  // `shared`: the bound of all pairs is still to be found, beside the first ones.
+  // `shared`: what all pairs have in common is still to be found, beside the first ones.
   void improve_in_order(const MarginNeeds* needs, bool shared) {
     for (const Stage stage : stages()) {
-      std::vector<bool> done(pairs_.size());
-      double hope = stage == Stage::kFine ? 0.99 : 0.4, longest = 0;
-      while (true) {
-        const std::vector<std::size_t> batch =
-            next_pairs(needs, hope, done, team() - (shared ? 1 : 0));
-        if (batch.empty() && !shared) break;
-        if (!(whole_.seconds_left() > 0.8 * longest)) {
-          found_.finished = false;
-          return;
-        }
-        show_progress();
-        const double start = whole_.clock().now();
-        for (const double gain : improve(batch, stage, std::exchange(shared, false)))
-          if (stage == Stage::kQuick) hope = std::clamp(0.95 * gain, hope / 1.5, 0.9);
-        for (const std::size_t k : batch) done[k] = true;
-        longest = whole_.clock().now() - start;
+      Queue queue{.stage = stage,
+                  .hope = stage == Stage::kFine ? 0.99 : 0.4,
+                  .shared = std::exchange(shared, false)};
+      queue.taken.resize(pairs_.size());
+      queue.done.resize(pairs_.size());
+      last_taken_.resize(pairs_.size());
+      parallel_for(static_cast<Index>(team()), 1, [&](Index first, Index last) {
+        for (Index worker = first; worker < last; ++worker) work_on(queue, needs);
+      });
+      if (!found_.finished) return;
+    }
+  }
+
+  // Until there is nothing left, or not enough time for it.
+  void work_on(Queue& queue, const MarginNeeds* needs) {
+    std::unique_lock lock(queue.mutex);
+    while (true) {
+      const bool shared = std::exchange(queue.shared, false);
+      const std::optional<Task> task = shared ? std::nullopt : next_task(queue, needs);
+      if (!task && !shared) return;
+      const bool quick = task && task->stage == Stage::kLast;
+      if (!(whole_.seconds_left() > (quick ? 0 : 0.8 * queue.longest))) {
+        found_.finished = false;
+        return;
       }
+      show_progress();
+      const double start = whole_.clock().now();
+      if (shared) {
+        const std::vector<double> weights = shared_weights(needs);
+        lock.unlock();
+        std::optional<MarginSdp> made = found_shared(weights);
+        const Bound any = made ? kNone : bound_of_any();
+        lock.lock();
+        shared_ = std::move(made);
+        keep_for_all(any);
+        continue;
+      }
+      lock.unlock();
+      const OwnBudget budget(*context_.clock, whole_.end(), 0);
+      const Bound bound = improved(task->pair, task->stage, budget);
+      lock.lock();
+      const double gain = bound.value / found_.upper[task->pair].value;
+      keep(task->pair, bound);
+      if (quick) continue;
+      queue.done[task->pair] = true;
+      queue.longest = whole_.clock().now() - start;
+      if (task->stage == Stage::kQuick && std::isfinite(gain))
+        queue.hope = std::clamp(0.98 * gain, queue.hope / 1.5, 0.95);
     }
   }
 
@@ -287,57 +366,44 @@ class PairSearch {
     context_.progress({"constants of margins", &largest});
   }
 
-  [[nodiscard]] std::vector<std::size_t> next_pairs(const MarginNeeds* needs, double hope,
-                                                    const std::vector<bool>& done,
-                                                    std::size_t team) const {
-    const std::vector<double> weights =
-        needs != nullptr ? needs->weights(found_, hope) : std::vector<double>(pairs_.size(), 1.0);
-    std::vector<std::size_t> order(pairs_.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::erase_if(order, [&](std::size_t k) { return done[k] || !(weights[k] > 0); });
-    std::ranges::stable_sort(order, std::greater{}, [&](std::size_t k) { return weights[k]; });
-    if (order.size() > team) order.resize(team);
-    return order;
-  }
-
-  // By how much each got smaller. `shared`: finds the bound of all pairs, too.
-  std::vector<double> improve(const std::vector<std::size_t>& batch, Stage stage, bool shared) {
-    std::vector<Bound> bounds(batch.size(), kNone);
-    Bound all = kNone;
-    const auto one = [&](std::size_t b) {
-      if (b == batch.size()) {
-        all = shared_sdp();
-        return;
+  // The pair whose constant decides most, and what is quick comes first.
+  [[nodiscard]] std::optional<Task> next_task(Queue& queue, const MarginNeeds* needs) {
+    const std::vector<double> weights = needs != nullptr
+                                            ? needs->weights(found_, queue.hope, queue.done)
+                                            : std::vector<double>(pairs_.size(), 1.0);
+    const auto take = [&](Stage stage, std::vector<bool>& taken,
+                          double least) -> std::optional<Task> {
+      std::optional<std::size_t> best;
+      for (std::size_t k = 0; k < pairs_.size(); ++k) {
+        if (!taken[k] && weights[k] >= least && (!best || weights[k] > weights[*best])) best = k;
       }
-      const OwnBudget budget(*context_.clock, whole_.end(), 0);
-      bounds[b] = improved(batch[b], stage, budget);
+      if (!best) return std::nullopt;
+      taken[*best] = true;
+      return Task{stage, *best};
     };
-    const Index tasks = std::ssize(batch) + (shared ? 1 : 0);
-    if (tasks == 1) {
-      one(0);
-    } else {
-      parallel_for(tasks, 1, [&](Index first, Index last) {
-        for (Index b = first; b < last; ++b) one(at(b));
-      });
+    constexpr double kSome = 1e-300;
+    std::optional<Task> task;
+    if (shared_) {
+      const bool cheap = shared_->operations() < 0.02 * sdp_->operations();
+      task = take(Stage::kLast, last_taken_, cheap ? 0 : kSome);
     }
-    keep_for_all(all);
-    std::vector<double> gains;
-    for (std::size_t b = 0; b < batch.size(); ++b) {
-      if (std::isfinite(bounds[b].value) && found_.upper[batch[b]].value > 0)
-        gains.push_back(bounds[b].value / found_.upper[batch[b]].value);
-      keep(batch[b], bounds[b]);
-    }
-    return gains;
+    if (!task) task = take(queue.stage, queue.taken, kSome);
+    if (!task && shared_) task = take(Stage::kLast, last_taken_, 0);
+    return task;
   }
 
   // Every pair has the same work.
   void improve_all() {
     if (pairs_.size() > kFewPairs) return;
-    const double share = 0.8 * seconds_ / static_cast<double>(pairs_.size());
+    const double each = seconds_ / static_cast<double>(pairs_.size());
     std::vector<Bound> bounds(pairs_.size(), kNone);
     parallel_for(std::ssize(pairs_), 1, [&](Index first, Index last) {
       for (Index k = first; k < last; ++k) {
-        const OwnBudget budget(*context_.clock, 0, share);
+        if (shared_) {
+          const OwnBudget budget(*context_.clock, 0, 0.04 * each);
+          bounds[at(k)] = improved(at(k), Stage::kLast, budget);
+        }
+        const OwnBudget budget(*context_.clock, 0, 0.8 * each);
         for (const Stage stage : stages()) {
           if (budget.over()) break;
           const Bound bound = improved(at(k), stage, budget);
@@ -348,6 +414,7 @@ class PairSearch {
     for (std::size_t k = 0; k < pairs_.size(); ++k) keep(k, bounds[k]);
   }
 
+  Problem& problem_;
   const Graph& graph_;
   Norm norm_;
   const RunContext& context_;
@@ -358,22 +425,24 @@ class PairSearch {
   std::optional<LastLayer> layer_;
   std::vector<double> differences_;  // norms, by pair
   std::optional<MarginSdp> sdp_;
-  double factor_ = 1;  // from l2 to the norm
+  std::optional<MarginSdp> shared_;  // behind what the pairs have in common
+  std::vector<bool> last_taken_;     // pairs, for shared_
+  double factor_ = 1;                // from l2 to the norm
 };
 
 }  // namespace
 
 const Bound& PairConstants::at(Index i, Index j) const { return upper[pair_place(classes, i, j)]; }
 
-PairConstants cheap_pair_constants(const Graph& graph, const Norm& norm, double seconds,
+PairConstants cheap_pair_constants(Problem& problem, const Norm& norm, double seconds,
                                    const RunContext& context) {
-  return PairSearch(graph, norm, seconds, context).run_cheap();
+  return PairSearch(problem, norm, seconds, context).run_cheap();
 }
 
-PairConstants pair_constants(const Graph& graph, const Norm& norm, double seconds,
+PairConstants pair_constants(Problem& problem, const Norm& norm, double seconds,
                              const RunContext& context, const MarginNeeds* needs,
                              const PairConstants* known) {
-  return PairSearch(graph, norm, seconds, context).run(needs, known);
+  return PairSearch(problem, norm, seconds, context).run(needs, known);
 }
 
 }  // namespace lipscope

@@ -12,8 +12,10 @@
 #include "lipscope/evaluate.h"
 #include "lipscope/sample_rounds.h"
 #include "lipscope/select.h"
+#include "net/problem.h"
 #include "robust/last_layer.h"
 #include "robust/margin_needs.h"
+#include "robust/shared_margins.h"
 #include "tests/support/graph_maker.h"
 
 namespace lipscope {
@@ -22,6 +24,13 @@ namespace {
 using testing_support::GraphMaker;
 
 RunContext by_work() { return {.clock = RunClock::by_work(0.05)}; }
+
+PairConstants pair_constants(const Graph& graph, const Norm& norm, double seconds,
+                             const RunContext& context, const MarginNeeds* needs,
+                             const PairConstants* known = nullptr) {
+  Problem problem({.graph = &graph});
+  return pair_constants(problem, norm, seconds, context, needs, known);
+}
 
 // Some layers of ReLU, then one affine one.
 Graph some_classifier(Rng& rng, Index in, Index width, int hidden, Index classes) {
@@ -44,6 +53,13 @@ Bound bound_of_margin(const Graph& graph, Index i, Index j, const Norm& norm,
   const Graph margin = select(graph, row).graph;
   return *find_bracket({&margin, {norm, norm}, {}}, {.methods = methods}, by_work())
               .bracket.upper(Guarantee::kProved);
+}
+
+double constant_of_all_logits(const Graph& graph) {
+  const Query all{&graph, {Norm(2), Norm(2)}, {}};
+  return find_bracket(all, {.methods = {"lipsdp"}}, by_work())
+      .bracket.upper(Guarantee::kProved)
+      ->value;
 }
 
 TEST(LastLayer, IsCutOff) {
@@ -138,10 +154,32 @@ TEST(PairConstants, DoNotDependOnNeedsUnderABudgetOfWork) {
   for (std::size_t k = 0; k < 6; ++k) EXPECT_EQ(with.upper[k].value, without.upper[k].value);
 }
 
+// Margins 1 and 1.1 with constants 2: both stand in the way of the radius 0.6, the first of 0.52.
+TEST(MarginNeeds, WhatASettledPairPreventsCountsForNothing) {
+  LogitTable logits;
+  for (const double z : {2.1, 1.1, 1.0}) logits.entries.push_back(point(z));
+  const std::vector<Index> labels{0};
+  const std::vector<double> radii{0.52, 0.6};
+  const MarginNeeds needs(logits, labels, radii, 3);
+  PairConstants constants;
+  constants.classes = 3;
+  constants.upper.assign(3, {2, Guarantee::kProved, "given"});
+  const auto weights = [&](const std::vector<bool>& settled) {
+    return needs.weights(constants, 0.5, settled);
+  };
+  EXPECT_NEAR(weights({})[0], 1.5, 0.01);  // of 0, 1
+  EXPECT_NEAR(weights({})[1], 0.5, 0.01);  // of 0, 2
+  EXPECT_NEAR(weights({false, true, false})[0], 1, 0.01);
+  EXPECT_EQ(weights({false, true, false})[1], 0);
+  EXPECT_LT(weights({true, false, false})[0], 0.01);
+  EXPECT_EQ(weights({true, false, false})[1], 0);
+}
+
 TEST(PairConstants, CheapOnesAreFoundOnceAndGoneOnFrom) {
   Rng rng(9);
   const Graph graph = some_classifier(rng, 6, 56, 2, 4);
-  PairConstants known = cheap_pair_constants(graph, Norm(2), 0, by_work());
+  Problem problem({.graph = &graph});
+  PairConstants known = cheap_pair_constants(problem, Norm(2), 0, by_work());
   for (const Bound& bound : known.upper) EXPECT_TRUE(std::isfinite(bound.value));
   EXPECT_FALSE(known.finished);
   for (Bound& bound : known.upper)
@@ -151,7 +189,7 @@ TEST(PairConstants, CheapOnesAreFoundOnceAndGoneOnFrom) {
     EXPECT_EQ(found.upper[k].value, known.upper[k].value);
 }
 
-TEST(PairConstants, ThatNobodyNeedsAreThoseOfAllLogitsForAnyNumberOfThreads) {
+TEST(PairConstants, ThatNobodyNeedsAreSharedOnesForAnyNumberOfThreads) {
   Rng rng(8);
   const Graph graph = some_classifier(rng, 6, 56, 2, 4);
   LogitTable logits;
@@ -159,22 +197,131 @@ TEST(PairConstants, ThatNobodyNeedsAreThoseOfAllLogitsForAnyNumberOfThreads) {
   const std::vector<Index> labels{0};
   const std::vector<double> radii{1e-3};
   const MarginNeeds needs(logits, labels, radii, 4);
-  const Query all{&graph, {Norm(2), Norm(2)}, {}};
-  const double shared = find_bracket(all, {.methods = {"lipsdp"}}, by_work())
-                            .bracket.upper(Guarantee::kProved)
-                            ->value;
+  const double all = constant_of_all_logits(graph);
   const int before = threads();
   for (const int count : {1, 2}) {
     set_threads(count);
     const PairConstants found =
         pair_constants(graph, Norm(2), 1e6, {.clock = RunClock::by_wall(HUGE_VAL)}, &needs);
     for (Index j = 2; j < 4; ++j) {
+      const double own = bound_of_margin(graph, 0, j, Norm(2), {"lipsdp"}).value;
       EXPECT_EQ(found.at(0, j).method, "lipsdp");
-      EXPECT_NEAR(found.at(0, j).value, std::sqrt(2) * shared, 0.01 * shared);
+      EXPECT_GT(found.at(0, j).value, 1.001 * own);
+      EXPECT_LT(found.at(0, j).value, 1.15 * own);
+      EXPECT_LT(found.at(0, j).value, 0.95 * std::sqrt(2) * all);
     }
-    EXPECT_LT(found.at(0, 1).value, found.at(0, 2).value);
+    const double own = bound_of_margin(graph, 0, 1, Norm(2), {"lipsdp"}).value;
+    EXPECT_LT(found.at(0, 1).value, 1.002 * own);
   }
   set_threads(before);
+}
+
+TEST(PairConstants, AreNeverAboveThoseOfAllLogits) {
+  Rng rng(12);
+  for (int trial = 0; trial < 4; ++trial) {
+    const Graph graph = some_classifier(rng, 6, 56, 2, 3 + trial);
+    const PairConstants found = pair_constants(graph, Norm(2), 2, by_work(), nullptr);
+    const double all = constant_of_all_logits(graph);
+    for (const Bound& bound : found.upper) EXPECT_LE(bound.value, 1.002 * std::sqrt(2) * all);
+  }
+}
+
+// The largest gradient of a margin over all patterns of active units, those that no input has
+// included: multipliers say nothing about which there are.
+double largest_gradient(const UnitNetwork& net, Index i, Index j) {
+  Index units = 0;
+  for (const UnitNode& node : net.nodes) units += std::ssize(node.slopes);
+  double largest = 0;
+  for (unsigned pattern = 0; pattern < (1U << static_cast<unsigned>(units)); ++pattern) {
+    unsigned bits = pattern;
+    std::vector<double> row(static_cast<std::size_t>(net.nodes.back().size), 0);
+    row[static_cast<std::size_t>(i)] = 1;
+    row[static_cast<std::size_t>(j)] = -1;
+    for (std::size_t k = net.nodes.size() - 1; k > 0; --k) {
+      const RowMatrix& map = net.nodes[k].edges[0].map;
+      std::vector<double> next(static_cast<std::size_t>(map.cols), 0);
+      for (Index r = 0; r < map.rows; ++r) {
+        bool active = true;
+        if (!net.nodes[k].slopes.empty()) {
+          active = (bits & 1U) != 0;
+          bits >>= 1U;
+        }
+        map.for_row(r, [&](Index c, std::size_t place) {
+          if (active)
+            next[static_cast<std::size_t>(c)] +=
+                row[static_cast<std::size_t>(r)] * map.weights[place];
+        });
+      }
+      row = std::move(next);
+    }
+    largest = std::max(largest, vector_norm(row, Norm(2)));
+  }
+  return largest;
+}
+
+TEST(SharedMargins, AreAboveTheGradientsOfAllPatternsAndNearTheirOwnBounds) {
+  Rng rng(13);
+  const auto clock = RunClock::by_wall(HUGE_VAL);
+  const OwnBudget budget(*clock, HUGE_VAL, 0);
+  for (int trial = 0; trial < 6; ++trial) {
+    const Graph graph = some_classifier(rng, 3, 5, 2, 4);
+    Problem problem({.graph = &graph});
+    const auto margins = MarginSdp::read(problem);
+    ASSERT_TRUE(margins);
+    const auto shared = shared_margins(*margins, std::vector<double>(6, 1.0), budget);
+    ASSERT_TRUE(shared);
+    EXPECT_EQ(shared->network().nodes.size(), 3U);  // the last functions alone
+    for (Index i = 0; i < 4; ++i) {
+      for (Index j = i + 1; j < 4; ++j) {
+        const double found = shared->margin(i, j, true, budget);
+        const double own = margins->margin(i, j, true, budget);
+        EXPECT_GE(found, largest_gradient(margins->network(), i, j));
+        EXPECT_GE(found, 0.999 * own);
+        EXPECT_LE(found, 1.25 * own);
+      }
+    }
+  }
+}
+
+// Too many units for another proof per pair: the ellipsoid is that of the logits.
+TEST(SharedMargins, BehindAWideLayerAreOfTheLogits) {
+  Rng rng(14);
+  GraphMaker m;
+  ValueId x = m.input({1, 3});
+  Index n = 3;
+  for (const Index width : {5, 700}) {
+    x = m.add("Relu", {m.add("MatMul", {x, m.weights(random_tensor(rng, {n, width}, -1, 1))})});
+    n = width;
+  }
+  const Graph graph =
+      m.finish(m.add("MatMul", {x, m.weights(random_tensor(rng, {n, 3}, -0.1, 0.1))}));
+  const auto clock = RunClock::by_wall(HUGE_VAL);
+  const OwnBudget budget(*clock, HUGE_VAL, 0);
+  Problem problem({.graph = &graph});
+  const auto margins = MarginSdp::read(problem);
+  ASSERT_TRUE(margins);
+  const auto shared = shared_margins(*margins, std::vector<double>{1, 2, 1}, budget);
+  ASSERT_TRUE(shared);
+  EXPECT_EQ(shared->network().nodes.size(), 2U);
+  for (const auto& [i, j] : {std::pair<Index, Index>{0, 1}, {0, 2}, {1, 2}}) {
+    const double found = shared->margin(i, j, false, budget);
+    const double own = margins->margin(i, j, false, budget);
+    EXPECT_GE(found, 0.99 * own);
+    EXPECT_LE(found, 1.5 * own);
+  }
+}
+
+TEST(SharedMargins, AreNoneWithoutTimeOrWithoutTwoLayersOfUnits) {
+  Rng rng(15);
+  const std::vector<double> weights(3, 1.0);
+  const auto clock = RunClock::by_wall(HUGE_VAL);
+  const OwnBudget budget(*clock, HUGE_VAL, 0);
+  const OwnBudget none(*clock, 0, 0);
+  const Graph two = some_classifier(rng, 3, 5, 2, 3), one = some_classifier(rng, 3, 5, 1, 3);
+  Problem of_two({.graph = &two}), of_one({.graph = &one});
+  EXPECT_FALSE(shared_margins(*MarginSdp::read(of_two), weights, none));
+  EXPECT_FALSE(shared_margins(*MarginSdp::read(of_one), weights, budget));
+  EXPECT_FALSE(shared_margins(*MarginSdp::read(of_two), std::vector<double>(3, 0.0), budget));
 }
 
 TEST(MarginNeeds, NameThePairsThatStandInTheWay) {

@@ -7,7 +7,7 @@
 
 #include "base/memory_budget.h"
 #include "base/parallel.h"
-#include "pieces/small.h"
+#include "net/small.h"
 #include "robust/own_budget.h"
 
 namespace lipscope {

@@ -1,26 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "robust/squash_margins.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-
-#include "lipscope/error.h"
 
 namespace lipscope {
 
-SquashMargins::SquashMargins(const Machine& machine, std::string_view squash, std::size_t classes)
+SquashMargins::SquashMargins(const Machine& machine, SquashKind squash, std::size_t classes)
     : machine_(machine),
-      kind_(squash == "Softmax"      ? Kind::kSoftmax
-            : squash == "LogSoftmax" ? Kind::kLogSoftmax
-                                     : Kind::kSigmoid),
+      kind_(squash),
       ulps_(2 * kLibraryUlps * machine.values().unit),
       small_(mul_up(2 * kLibraryUlps, machine.lost(machine.values()))),
       sum_(add_up(1, add_up(ulps_, small_))) {
-  if (kind_ == Kind::kSigmoid && squash != "Sigmoid") {
-    throw Error(ErrorCode::kUnsupported,
-                fmt::format("no bound of the rounding of a final {} is known", squash));
-  }
   const double unit = std::max(machine.values().unit, machine.sums().unit);
   sum_ = mul_up(sum_, static_cast<double>(classes));
   for (std::size_t k = 0; k < classes; ++k) sum_ = mul_up(sum_, add_up(1, unit));
@@ -46,9 +36,9 @@ double SquashMargins::needed(const Interval& winner, const Interval& rival, doub
 bool SquashMargins::suffices(double margin, const Interval& winner, const Interval& rival,
                              double largest) const {
   switch (kind_) {
-    case Kind::kSoftmax: return softmax_tells(margin);
-    case Kind::kLogSoftmax: return log_softmax_tells(margin, largest);
-    case Kind::kSigmoid: return sigmoid_tells(margin, winner, rival);
+    case SquashKind::kSoftmax: return softmax_tells(margin);
+    case SquashKind::kLogSoftmax: return log_softmax_tells(margin, largest);
+    case SquashKind::kSigmoid: return sigmoid_tells(margin, winner, rival);
   }
   return false;
 }

@@ -3,16 +3,14 @@
 // [robustness-10].
 #pragma once
 
-#include <string_view>
-
+#include "lipscope/select.h"
 #include "machine/arithmetic.h"
 
 namespace lipscope {
 
 class SquashMargins {
  public:
-  // Throws kUnsupported for any other operator.
-  SquashMargins(const Machine& machine, std::string_view squash, std::size_t classes);
+  SquashMargins(const Machine& machine, SquashKind squash, std::size_t classes);
 
   // How much larger the computed logit of the winner has to be than that of a rival for the result
   // of the squash to be larger, too; infinity where nothing suffices. The logits as computed lie in
@@ -20,7 +18,6 @@ class SquashMargins {
   [[nodiscard]] double needed(const Interval& winner, const Interval& rival, double largest) const;
 
  private:
-  enum class Kind { kSoftmax, kLogSoftmax, kSigmoid };
   [[nodiscard]] bool suffices(double margin, const Interval& winner, const Interval& rival,
                               double largest) const;
   // What is left of a margin after the largest logit was subtracted.
@@ -31,7 +28,7 @@ class SquashMargins {
                                    const Interval& rival) const;
 
   Machine machine_;
-  Kind kind_;
+  SquashKind kind_;
   double ulps_, small_;  // of functions of the library: relative, absolute
   double sum_;           // of exponentials, as computed, at most
 };

@@ -6,7 +6,9 @@
 
 #include "base/rounding.h"
 #include "bounds/boxes.h"
-#include "ops/elementwise.h"
+#include "ops/elementwise/elementwise.h"
+#include "ops/linear/multilinear.h"
+#include "robust/radius_search.h"
 
 namespace lipscope {
 namespace {
@@ -24,16 +26,32 @@ bool has_values_at(const Op& op, const Tensor& corner) {
   return !range || has_ends((*range)[0]);
 }
 
-bool has_values(const Graph& graph, const Node& node, ValueBoxes& boxes) {
-  std::vector<Box> in;
-  for (const ValueId id : node.inputs) {
-    if (!is_floating(graph.value(id).type.type)) return true;
-    in.push_back(boxes.at(id));
-    if (!has_ends(in.back())) return true;  // nothing is known of it
+// What a gain is about are values: a finite one says that there are some for all inputs in the
+// boxes.
+bool has_gains(const Graph& graph, const Node& node, std::span<const Box> in) {
+  if (node.op->multilinear() != nullptr) return true;
+  for (std::size_t k = 0; k < in.size(); ++k) {
+    if (!is_floating(graph.value(node.inputs[k]).type.type)) continue;
+    const auto gain = node.op->gain({{Norm(2), Norm(2)}, in, static_cast<Index>(k), true});
+    if (!gain || !std::isfinite(gain->value)) return false;
   }
+  return true;
+}
+
+bool has_values(const Graph& graph, const Node& node, ValueBoxes& boxes) {
   if (!is_floating(graph.value(node.outputs[0]).type.type)) return true;
-  if (!has_ends(boxes.at(node.outputs[0])) && node.op->range(in)) return false;
-  if (dynamic_cast<const Elementwise*>(node.op.get()) == nullptr) return true;
+  std::vector<Box> in;
+  bool known = true;
+  for (const ValueId id : node.inputs) {
+    const Value& value = graph.value(id);
+    in.push_back(boxes.at(id));
+    known =
+        known && (is_floating(value.type.type) ? has_ends(in.back()) : value.constant != nullptr);
+  }
+  if (!known) return has_gains(graph, node, in);
+  if (!has_ends(boxes.at(node.outputs[0])))
+    return !node.op->range(in) && has_gains(graph, node, in);
+  if (node.op->elementwise() == nullptr) return true;
   return has_values_at(*node.op, in[0].lower) && has_values_at(*node.op, in[0].upper);
 }
 
@@ -55,13 +73,14 @@ bool has_values(const Graph& graph, std::span<const double> point, double radius
 
 double well_defined_radius(const Graph& graph, std::span<const double> point, double most) {
   if (has_values(graph, point, most)) return most;
-  double low = 0, high = most;
   constexpr int kHalvings = 30;
-  for (int step = 0; step < kHalvings && high > 1.01 * low; ++step) {
-    const double middle = low > 0 ? 0.5 * (low + high) : high / 8;
-    (has_values(graph, point, middle) ? low : high) = middle;
-  }
-  return low;
+  RadiusRange range{0, most};
+  narrow_radius(
+      range, kHalvings, 1.01,
+      [](const RadiusRange& r) { return r.low > 0 ? middle_of(r) : r.high / 8; },
+      [&](double radius) { return has_values(graph, point, radius) ? radius : 0; },
+      [] { return false; });
+  return range.low;
 }
 
 }  // namespace lipscope

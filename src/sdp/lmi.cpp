@@ -7,7 +7,8 @@
 
 #include "base/parallel.h"
 #include "base/rounding.h"
-#include "linalg/blas.h"
+#include "linalg/tensor/blas.h"
+#include "linalg/tensor/cholesky.h"
 
 namespace lipscope {
 namespace {
@@ -17,38 +18,46 @@ using Vector = std::vector<double>;
 // The matrix of [global-2] by nodes, scaled by powers of two to a diagonal of about 1 and with a
 // number taken off it. For each node with slopes [a, b] and v = sum of A x before it
 //   2 T (x - a v)(x - b v) = 2 T x^2 - 2 T (a + b) x v + 2 T a b v^2;
-// rho I for the input, I for the output and its maps beside it.
+// rho I for the input, I or G G' for the output and its maps beside it.
 class Form final : public BlockSource {
  public:
-  // Multipliers that are not given are not looked at: for the cost alone.
-  Form(const SdpNetwork& net, const Multipliers* t, double rho) : net_(net), t_(t), rho_(rho) {
-    const std::vector<SdpNode>& nodes = net.nodes;
-    for (const SdpNode& node : nodes) sizes_.push_back(node.size);
+  // Multipliers that are not given are not looked at: for the cost alone. Without a `factor` the
+  // output has I.
+  Form(const UnitNetwork& net, const Multipliers* t, double rho, const Vector* factor = nullptr)
+      : net_(net), t_(t), rho_(rho), factor_(factor) {
+    const std::vector<UnitNode>& nodes = net.nodes;
+    for (const UnitNode& node : nodes) sizes_.push_back(node.size);
     for (std::size_t k = 0; k < nodes.size(); ++k) squares_.push_back(square_weights(k));
     parents_.resize(nodes.size());
     for (std::size_t k = 0; k < nodes.size(); ++k) {
-      for (const SdpNode::Edge& edge : nodes[k].edges) parents_[k].push_back(edge.from);
+      for (const UnitNode::Edge& edge : nodes[k].edges) parents_[k].push_back(edge.from);
     }
   }
 
   [[nodiscard]] bool is_positive(const std::function<bool()>& stop, bool caution) {
-    set_diagonal();
-    bound_errors();
-    double trace = 0, error = 0;
-    for (const Vector& block : diagonal_) {
-      for (const double d : block) trace = add_up(trace, d);
-    }
-    for (const Vector& block : error_) {
-      for (const double e : block) error = !(e <= error) ? e : error;  // NaN stays
-    }
-    // More than the factorisation may need: [norms-16].
-    const double shift =
-        add_up(error, mul_up(2.2 * widest_row(*this) + 20, mul_up(2 * 0x1p-53, add_up(trace, 1))));
+    double error = 0;
+    const double shift = set_up(error);
     if (!std::isfinite(shift)) return false;
-    for (Vector& block : diagonal_) {
-      for (double& d : block) d = sub_down(d, caution ? 4 * shift : shift);
-    }
+    subtract(caution ? 4 * shift : shift);
     return add_up(block_definite_deficit_up(*this, stop), error) <= shift;
+  }
+
+  // C Q^-1 C' for the output's maps C and the matrix Q before them, a little larger so that
+  // is_positive succeeds with it in place of G G'. `factor` is all zeros here.
+  [[nodiscard]] Vector smallest_shape(const std::function<bool()>& stop) {
+    double error = 0;
+    const double shift = set_up(error);
+    const auto n = static_cast<std::size_t>(sizes_.back());
+    if (!std::isfinite(shift)) return {};
+    const double taken = 6 * shift;  // more than with caution, for a larger trace
+    subtract(taken);
+    Vector shape = block_remainder(*this, stop);
+    for (std::size_t i = 0; i < shape.size(); ++i) shape[i] = -shape[i];
+    for (std::size_t i = 0; i < n && !shape.empty(); ++i) {
+      double& d = shape[i * (n + 1)];
+      d = (d - taken) * (1 + 32 * shift);
+    }
+    return shape;
   }
 
   const std::vector<Index>& sizes() const override { return sizes_; }
@@ -60,7 +69,7 @@ class Form final : public BlockSource {
       return static_cast<double>(sizes_[i]) * static_cast<double>(sizes_[j]);
     return static_cast<double>(edge(i, j).map.weights.size());
   }
-  bool is_diagonal(std::size_t k) const override { return meets(k, k) == nullptr; }
+  bool is_diagonal(std::size_t k) const override { return meets(k, k) == nullptr && !(shaped(k)); }
   std::vector<double> diagonal(std::size_t k) const override { return diagonal_[k]; }
 
   RowMatrix below(std::size_t i, std::size_t j) const override {
@@ -92,6 +101,7 @@ class Form final : public BlockSource {
   }
   void add_to_diagonal_block(std::size_t k, double* block) const override {
     add_squares(k, k, block);
+    if (shaped(k)) add_shape(block);
   }
 
   // Of the products A'DA, whose factors are made full.
@@ -109,14 +119,69 @@ class Form final : public BlockSource {
   }
 
  private:
+  // The number to take off the diagonal, more than the factorisation may need [norms-16]; `error`:
+  // of a row's entries together, the largest.
+  double set_up(double& error) {
+    set_diagonal();
+    bound_errors();
+    double trace = 0;
+    for (const Vector& block : diagonal_) {
+      for (const double d : block) trace = add_up(trace, d);
+    }
+    for (const Vector& block : error_) {
+      for (const double e : block) error = !(e <= error) ? e : error;  // NaN stays
+    }
+    return add_up(error,
+                  mul_up(2.2 * widest_row(*this) + 20, mul_up(2 * 0x1p-53, add_up(trace, 1))));
+  }
+  void subtract(double shift) {
+    for (Vector& block : diagonal_) {
+      for (double& d : block) d = sub_down(d, shift);
+    }
+  }
+
+  bool shaped(std::size_t k) const { return factor_ != nullptr && k + 1 == sizes_.size(); }
+
+  // Entries of G G' below the diagonal, in units.
+  void add_shape(double* block) const {
+    const std::size_t n = shape_.size() / std::max<std::size_t>(1, unit_.back().size());
+    for (std::size_t i = 0; i < n; ++i) {
+      for (std::size_t j = 0; j < i; ++j)
+        block[i * n + j] += shape_[i * n + j] * (unit_.back()[i] * unit_.back()[j]);
+    }
+  }
+
+  // |G G' - computed| <= gamma |G||G|' entrywise, but for underflow.
+  void charge_shape() {
+    const Vector& g = *factor_;
+    const Vector& unit = unit_.back();
+    const std::size_t n = unit.size();
+    const double gamma = gamma_up(n + 4);
+    Vector down(n, 0.0);
+    double units = 0;
+    for (std::size_t j = 0; j < n; ++j) {
+      units = add_up(units, unit[j]);
+      for (std::size_t k = 0; k <= j; ++k)
+        down[k] = add_up(down[k], mul_up(std::fabs(g[j * n + k]), unit[j]));
+    }
+    const double lost = mul_up(static_cast<double>(2 * n), mul_up(kMinSubnormal, units));
+    for (std::size_t i = 0; i < n; ++i) {
+      double sum = 0;
+      for (std::size_t k = 0; k <= i; ++k)
+        sum = add_up(sum, mul_up(std::fabs(g[i * n + k]), down[k]));
+      error_.back()[i] =
+          add_up(error_.back()[i], mul_up(unit[i], add_up(mul_up(gamma, sum), lost)));
+    }
+  }
+
   bool has_edge(std::size_t i, std::size_t j) const {
     return std::ranges::find(parents_[i], j) != parents_[i].end();
   }
-  const SdpNode::Edge& edge(std::size_t i, std::size_t j) const {
-    return *std::ranges::find(net_.nodes[i].edges, j, &SdpNode::Edge::from);
+  const UnitNode::Edge& edge(std::size_t i, std::size_t j) const {
+    return *std::ranges::find(net_.nodes[i].edges, j, &UnitNode::Edge::from);
   }
   // A node whose square couples i and j.
-  const SdpNode* meets(std::size_t i, std::size_t j) const {
+  const UnitNode* meets(std::size_t i, std::size_t j) const {
     for (std::size_t k = 0; k < net_.nodes.size(); ++k) {
       if (!squares_[k].empty() && has_edge(k, i) && has_edge(k, j)) return &net_.nodes[k];
     }
@@ -174,18 +239,27 @@ class Form final : public BlockSource {
     }
   }
 
+  double plain_diagonal(std::size_t k, std::size_t i) const {
+    if (shaped(k)) return shape_[i * (static_cast<std::size_t>(sizes_[k]) + 1)];
+    return k == 0 ? rho_ : !inner(k) ? 1 : 2 * multiplier(k, i);
+  }
+
   // Also the units: powers of two that bring the diagonal to about 1.
   void set_diagonal() {
+    if (factor_ != nullptr) {
+      const Index n = sizes_.back();
+      shape_.assign(factor_->size(), 0);
+      syrk(Triangle::kLower, n, n, 1, {factor_->data(), n}, 0, shape_.data(), n);
+    }
     for (std::size_t k = 0; k < sizes_.size(); ++k) {
       Vector plain(static_cast<std::size_t>(sizes_[k]));
-      for (std::size_t i = 0; i < plain.size(); ++i)
-        plain[i] = k == 0 ? rho_ : !inner(k) ? 1 : 2 * multiplier(k, i);
+      for (std::size_t i = 0; i < plain.size(); ++i) plain[i] = plain_diagonal(k, i);
       diagonal_.push_back(std::move(plain));
     }
     // Squares are added in units of 1; their sum is then scaled like the rest.
     for (std::size_t k = 0; k < sizes_.size(); ++k) {
       if (squares_[k].empty()) continue;
-      for (const SdpNode::Edge& e : net_.nodes[k].edges) {
+      for (const UnitNode::Edge& e : net_.nodes[k].edges) {
         for (Index r = 0; r < e.map.rows; ++r) {
           e.map.for_row(r, [&](Index c, std::size_t at) {
             const double w = e.map.weights[at];
@@ -223,36 +297,46 @@ class Form final : public BlockSource {
         mul_up(16 * (all + 1), mul_up(static_cast<double>(terms + 4), kMinSubnormal));
     for (std::size_t k = 0; k < sizes_.size(); ++k) {
       for (std::size_t i = 0; i < error_[k].size(); ++i) {
-        const double base = k == 0 ? rho_ : !inner(k) ? 1 : mul_up(2, multiplier(k, i));
-        const double scaled = mul_up(mul_up(base, unit_[k][i]), unit_[k][i]);
+        const double scaled = mul_up(mul_up(plain_diagonal(k, i), unit_[k][i]), unit_[k][i]);
         error_[k][i] = add_up(mul_up(gamma, scaled), lost);
       }
     }
     for (std::size_t k = 0; k < sizes_.size(); ++k) {
-      for (const SdpNode::Edge& e : net_.nodes[k].edges) charge_coupling(k, e, gamma);
+      for (const UnitNode::Edge& e : net_.nodes[k].edges) charge_coupling(k, e, gamma);
       if (!squares_[k].empty()) charge_squares(k, gamma);
     }
+    if (factor_ != nullptr) charge_shape();
   }
 
-  // Sums of numbers that are not negative, added as they come and raised at the end.
-  void charge_coupling(std::size_t k, const SdpNode::Edge& e, double gamma) {
+  // Sums of numbers that are not negative, added in bands of rows as they come and raised at the
+  // end.
+  void charge_coupling(std::size_t k, const UnitNode::Edge& e, double gamma) {
     const bool output = !inner(k);
     const auto cols = static_cast<std::size_t>(e.map.cols);
     const Vector& unit = unit_[e.from];
-    Vector down(cols, 0.0);  // of each column, without its unit
-    for (Index r = 0; r < e.map.rows; ++r) {
-      const auto row = static_cast<std::size_t>(r);
-      double factor = unit_[k][row];
-      if (!output) {
-        const Interval slope = net_.nodes[k].slopes[row];
-        factor = mul_up(factor,
-                        mul_up(multiplier(k, row), magnitude(point(slope.lo) + point(slope.hi))));
+    const Index band = 1 + (Index{1} << 18) / (e.map.cols + 1), rows = e.map.rows;
+    // Of each column, without its unit.
+    std::vector<Vector> down(static_cast<std::size_t>((rows + band - 1) / band), Vector(cols, 0.0));
+    parallel_for(std::ssize(down), 1, [&](Index from, Index to) {
+      for (Index b = from; b < to; ++b) {
+        for (Index r = b * band; r < std::min((b + 1) * band, rows); ++r) {
+          const auto row = static_cast<std::size_t>(r);
+          double factor = unit_[k][row];
+          if (!output) {
+            const Interval slope = net_.nodes[k].slopes[row];
+            factor = mul_up(
+                factor, mul_up(multiplier(k, row), magnitude(point(slope.lo) + point(slope.hi))));
+          }
+          const double across =
+              add_row_errors(e.map, r, gamma, factor, unit, down[static_cast<std::size_t>(b)]);
+          error_[k][row] = add_up(error_[k][row], mul_up(factor, raised(across, cols)));
+        }
       }
-      const double across = add_row_errors(e.map, r, gamma, factor, unit, down);
-      error_[k][row] = add_up(error_[k][row], mul_up(factor, raised(across, cols)));
-    }
+    });
     for (std::size_t c = 0; c < cols; ++c) {
-      const double sum = raised(down[c], static_cast<std::size_t>(e.map.rows));
+      double sum = 0;
+      for (const Vector& part : down) sum += part[c];
+      sum = raised(sum, static_cast<std::size_t>(rows));
       error_[e.from][c] = add_up(error_[e.from][c], mul_up(unit[c], sum));
     }
   }
@@ -305,7 +389,7 @@ class Form final : public BlockSource {
       const double d = mul_up(std::fabs(squares_[k][static_cast<std::size_t>(r)]), 1 + 0x1p-40);
       double size = 0, spread = 0;
       const auto for_entries = [&](auto&& body) {
-        for (const SdpNode::Edge& e : net_.nodes[k].edges) {
+        for (const UnitNode::Edge& e : net_.nodes[k].edges) {
           e.map.for_row(r, [&](Index c, std::size_t at) {
             const auto col = static_cast<std::size_t>(c);
             const double radius = mul_up(e.map.radius_at(at), unit_[e.from][col]);
@@ -326,15 +410,17 @@ class Form final : public BlockSource {
     }
   }
 
-  const SdpNetwork& net_;
+  const UnitNetwork& net_;
   const Multipliers* t_;
   double rho_;
+  const Vector* factor_;  // G
+  Vector shape_;          // G G', its lower triangle
   std::vector<Index> sizes_;
   std::vector<std::vector<std::size_t>> parents_;
   std::vector<Vector> diagonal_, unit_, error_, squares_;  // by node
 };
 
-bool usable(const SdpNetwork& net, const Multipliers& t, double rho) {
+bool usable(const UnitNetwork& net, const Multipliers& t, double rho) {
   if (!(rho > 0) || !std::isfinite(rho) || t.size() + 2 != net.nodes.size()) return false;
   for (std::size_t k = 0; k < t.size(); ++k) {
     if (static_cast<Index>(t[k].size()) != net.nodes[k + 1].size) return false;
@@ -347,21 +433,51 @@ bool usable(const SdpNetwork& net, const Multipliers& t, double rho) {
 
 }  // namespace
 
-bool proves(const SdpNetwork& network, const Multipliers& multipliers, double rho,
+bool proves(const UnitNetwork& network, const Multipliers& multipliers, double rho,
             const std::function<bool()>& stop, bool caution) {
   if (network.nodes.empty()) return multipliers.empty() && rho >= 0;
   return usable(network, multipliers, rho) &&
          Form(network, &multipliers, rho).is_positive(stop, caution);
 }
 
-BlockCost proof_cost(const SdpNetwork& network) {
+bool proves_ellipsoid(const UnitNetwork& network, const Multipliers& multipliers,
+                      const std::vector<double>& factor, const std::function<bool()>& stop,
+                      bool caution) {
+  if (network.nodes.empty() || !usable(network, multipliers, 1)) return false;
+  const auto n = static_cast<std::size_t>(network.nodes.back().size);
+  if (factor.size() != n * n || !all_finite(std::ssize(factor), factor.data())) return false;
+  for (std::size_t i = 0; i < n; ++i) {
+    if (std::any_of(factor.begin() + static_cast<Index>(i * n + i + 1),
+                    factor.begin() + static_cast<Index>(i * n + n),
+                    [](double e) { return e != 0; }))
+      return false;
+  }
+  return Form(network, &multipliers, 1, &factor).is_positive(stop, caution);
+}
+
+std::vector<double> smallest_ellipsoid(const UnitNetwork& network, const Multipliers& multipliers,
+                                       const std::function<bool()>& stop) {
+  if (network.nodes.empty() || !usable(network, multipliers, 1)) return {};
+  const auto n = static_cast<std::size_t>(network.nodes.back().size);
+  const Vector none(n * n, 0);
+  Vector factor = Form(network, &multipliers, 1, &none).smallest_shape(stop);
+  if (factor.empty() ||
+      !cholesky(std::ssize(none) / static_cast<Index>(n), factor.data(), static_cast<Index>(n)))
+    return {};
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t j = i + 1; j < n; ++j) factor[i * n + j] = 0;
+  }
+  return factor;
+}
+
+BlockCost proof_cost(const UnitNetwork& network) {
   if (network.nodes.empty()) return {};
   const Form form(network, nullptr, 1);
   const BlockCost cost = block_cost(form), squares = form.squares_cost();
   return {cost.doubles + squares.doubles, cost.operations + squares.operations};
 }
 
-double constant_up(const SdpNetwork& network, double rho) {
+double constant_up(const UnitNetwork& network, double rho) {
   const double scaled = std::ldexp(sqrt_up(rho), network.exponent);
   if (rho == 0) return 0;
   return scaled < 0x1p-900 ? add_up(scaled, kMinSubnormal) : scaled;

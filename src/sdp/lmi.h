@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "linalg/block_definite.h"
-#include "sdp/network.h"
+#include "linalg/norm/block_definite.h"
+#include "net/unit_network.h"
 
 namespace lipscope {
 
@@ -17,11 +17,22 @@ using Multipliers = std::vector<std::vector<double>>;
 // `stop` is asked now and then; nothing is proved when it says so. Whether a factorisation succeeds
 // may depend on the order of its sums, hence on the machine. With `caution` more than needed is
 // taken off the diagonal: what is proved then can be proved without caution on every machine.
-[[nodiscard]] bool proves(const SdpNetwork& network, const Multipliers& multipliers, double rho,
+[[nodiscard]] bool proves(const UnitNetwork& network, const Multipliers& multipliers, double rho,
                           const std::function<bool()>& stop = {}, bool caution = false);
-[[nodiscard]] BlockCost proof_cost(const SdpNetwork& network);
+
+// Whether every difference of outputs is G z with |z| <= |dx| [global-8]; G is lower triangular,
+// given by rows with its zeros. The rest as above, with rho = 1.
+[[nodiscard]] bool proves_ellipsoid(const UnitNetwork& network, const Multipliers& multipliers,
+                                    const std::vector<double>& factor,
+                                    const std::function<bool()>& stop = {}, bool caution = false);
+// About the smallest G that the multipliers prove, with caution; empty where they prove none.
+[[nodiscard]] std::vector<double> smallest_ellipsoid(const UnitNetwork& network,
+                                                     const Multipliers& multipliers,
+                                                     const std::function<bool()>& stop = {});
+
+[[nodiscard]] BlockCost proof_cost(const UnitNetwork& network);
 
 // sqrt(rho) 2^exponent, rounded up.
-[[nodiscard]] double constant_up(const SdpNetwork& network, double rho);
+[[nodiscard]] double constant_up(const UnitNetwork& network, double rho);
 
 }  // namespace lipscope

@@ -4,11 +4,17 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <random>
 
+#include "base/parallel.h"
 #include "bounds/boxes.h"
+#include "estimate/lipsdp_dual.h"
 #include "estimate/lipsdp_solver.h"
 #include "estimate/quotient.h"
+#include "linalg/tensor/cholesky.h"
 #include "lipscope/select.h"
+#include "net/nets_for_test.h"
+#include "sdp/prefix.h"
 #include "tests/support/graph_maker.h"
 
 namespace lipscope {
@@ -16,18 +22,12 @@ namespace {
 
 using testing_support::GraphMaker;
 
-std::optional<SdpNetwork> network_of(const Graph& graph, const Domain& domain = {},
-                                     std::string* reason = nullptr, Index most = 1000) {
-  ValueBoxes boxes(graph, input_boxes(graph, domain));
-  std::string why;
-  auto network = as_sdp_network(
-      graph, [&](ValueId id) -> const Box& { return boxes.at(id); }, most, why);
-  if (reason != nullptr) *reason = why;
-  return network;
+Expected<UnitNetwork> network_of(const Graph& graph, const Domain& domain = {}) {
+  return testing_support::units_of({.graph = &graph, .domain = domain});
 }
 
 // The best multipliers that were proved; rho is infinite if none were.
-LipsdpGuess solve(const SdpNetwork& network, double gap = 1e-4) {
+LipsdpGuess solve(const UnitNetwork& network, double gap = 1e-4) {
   LipsdpGuess best{{}, HUGE_VAL, 0};
   const auto prove = [&](const LipsdpGuess& guess) {
     if (!proves(network, guess.multipliers, guess.rho)) return false;
@@ -69,7 +69,7 @@ TEST(Lipsdp, DearProofsAreTriedWhenTheyCanSucceed) {
     return maker.add("MatMul", {x, maker.weights(random_tensor(rng, {1000, to}, -0.05, 0.05))});
   };
   for (int layer = 0; layer < 3; ++layer) x = maker.add("Relu", {dense(1000)});
-  const auto net = network_of(maker.finish(dense(1)), {}, nullptr, 5000);
+  const auto net = network_of(maker.finish(dense(1)));
   ASSERT_TRUE(net);
   int proved = 0, failed = 0;
   solve_lipsdp(
@@ -179,8 +179,7 @@ TEST(Lipsdp, NoQuotientAboveTheBound) {
       for (double& e : high) e += 0.3;
       query.domain.box = Box{Tensor::vector(low), Tensor::vector(high)};
     }
-    std::string reason;
-    const auto net = network_of(graph, query.domain, &reason);
+    const auto net = network_of(graph, query.domain);
     if (!net) continue;
     const LipsdpGuess found = solve(*net, 1e-3);
     const double upper =
@@ -245,13 +244,198 @@ TEST(Lipsdp, NothingReachesTheOutput) {
   EXPECT_EQ(constant_up(*net, 0), 0);
 }
 
+// Two dense layers that are read side by side, and multipliers close to what can be proved.
+TEST(Lipsdp, ThreadsChangeNoNetworkAndNoProof) {
+  constexpr Index kInputs = 300, kUnits = 400;
+  std::mt19937_64 rng(3);
+  std::normal_distribution<double> normal(0, 0.05);
+  std::vector<double> a(kInputs * kUnits), b(kUnits * kInputs);
+  for (double& e : a) e = normal(rng);
+  for (double& e : b) e = normal(rng);
+  const Graph graph = two_layers(a, b, kInputs, kUnits, kInputs);
+  const int before = threads();
+  std::vector<UnitNetwork> seen;
+  std::vector<double> least;
+  for (const int count : {1, 2, 3}) {
+    set_threads(count);
+    auto net = network_of(graph);
+    ASSERT_TRUE(net);
+    const Multipliers t{std::vector<double>(kUnits, 2.0)};
+    double low = 0, high = 1e6;
+    while (high > low * (1 + 1e-15) && high - low > 1e-300) {
+      const double middle = 0.5 * (low + high);
+      if (middle <= low || middle >= high) break;
+      (proves(*net, t, middle) ? high : low) = middle;
+    }
+    least.push_back(high);
+    seen.push_back(*std::move(net));
+  }
+  set_threads(before);
+  for (std::size_t i = 1; i < seen.size(); ++i) {
+    EXPECT_EQ(least[i], least[0]);
+    for (std::size_t k = 1; k < 3; ++k)
+      EXPECT_EQ(seen[i].nodes[k].edges[0].map.weights, seen[0].nodes[k].edges[0].map.weights);
+  }
+  // Row r of the map is column r of the weights.
+  const RowMatrix& map = seen[0].nodes[1].edges[0].map;
+  const double scale = map.weights[1] / a[kUnits];
+  EXPECT_EQ(map.weights[static_cast<std::size_t>(7 * kInputs + 5)], scale * a[5 * kUnits + 7]);
+}
+
 TEST(Lipsdp, RefusesWhatItDoesNotKnow) {
   GraphMaker m;
   const ValueId x = m.input({1, 3});
   const ValueId y = m.add("Mul", {m.add("Relu", {x}), x});
-  std::string reason;
-  EXPECT_FALSE(network_of(m.finish(y), {}, &reason));
-  EXPECT_NE(reason, "");
+  const auto net = network_of(m.finish(y));
+  EXPECT_FALSE(net);
+  EXPECT_NE(net.reason(), "");
+}
+
+// A factor of the outputs' ellipsoid that was proved; empty if none was.
+std::vector<double> ellipsoid_of(const UnitNetwork& net, Multipliers* with = nullptr) {
+  std::vector<double> factor;
+  solve_lipsdp_of_each(
+      net, 1e-3, [] { return false; },
+      [&](const Multipliers& multipliers) {
+        factor = smallest_ellipsoid(net, multipliers);
+        if (!proves_ellipsoid(net, multipliers, factor, {}, true)) factor.clear();
+        if (with != nullptr) *with = multipliers;
+        return !factor.empty();
+      });
+  return factor;
+}
+
+UnitNetwork random_network(Rng& rng, Index in, Index width, Index out, std::string_view function) {
+  GraphMaker maker;
+  ValueId x = maker.input({1, in});
+  for (Index from = in, layer = 0; layer < 2; ++layer, from = width)
+    x = maker.add(
+        std::string(function),
+        {maker.add("MatMul", {x, maker.weights(random_tensor(rng, {from, width}, -1, 1))})});
+  x = maker.add("MatMul", {x, maker.weights(random_tensor(rng, {width, out}, -1, 1))});
+  return *network_of(maker.finish(x));
+}
+
+// A row of dy/dx for the slopes that the bits of `pattern` choose, times `row`.
+std::vector<double> gradient(const UnitNetwork& net, const std::vector<double>& row,
+                             unsigned pattern) {
+  std::vector<double> g = row;
+  for (std::size_t k = net.nodes.size() - 1; k > 0; --k) {
+    const RowMatrix& map = net.nodes[k].edges[0].map;
+    std::vector<double> before(static_cast<std::size_t>(map.cols), 0);
+    for (Index r = 0; r < map.rows; ++r) {
+      const auto i = static_cast<std::size_t>(r);
+      double slope = 1;
+      if (!net.nodes[k].slopes.empty()) {
+        slope = (pattern & 1U) != 0 ? net.nodes[k].slopes[i].hi : net.nodes[k].slopes[i].lo;
+        pattern >>= 1U;
+      }
+      map.for_row(r, [&](Index c, std::size_t at) {
+        before[static_cast<std::size_t>(c)] += slope * g[i] * map.weights[at];
+      });
+    }
+    g = std::move(before);
+  }
+  return g;
+}
+
+double length(const std::vector<double>& v) {
+  double sum = 0;
+  for (const double e : v) sum += e * e;
+  return std::sqrt(sum);
+}
+
+// c'GG'c >= |c'J|^2 for every pattern of slopes and many c, and nothing smaller is proved.
+TEST(Ellipsoid, HoldsTheJacobiansOfAllPatterns) {
+  Rng rng(21);
+  for (const char* function : {"Relu", "Abs"}) {
+    for (int trial = 0; trial < 4; ++trial) {
+      const UnitNetwork net = random_network(rng, 3, 4, 3, function);
+      Multipliers multipliers;
+      const std::vector<double> factor = ellipsoid_of(net, &multipliers);
+      ASSERT_EQ(factor.size(), 9U);
+      for (unsigned pattern = 0; pattern < 256; ++pattern) {
+        for (int k = 0; k < 4; ++k) {
+          const Tensor c = random_tensor(rng, {3}, -1, 1);
+          const std::vector<double> row{c.at(0), c.at(1), c.at(2)};
+          std::vector<double> across(3, 0);
+          for (std::size_t e = 0; e < 9; ++e) across[e % 3] += row[e / 3] * factor[e];
+          EXPECT_LE(length(gradient(net, row, pattern)), length(across));
+        }
+      }
+      std::vector<double> less = factor;
+      for (double& e : less) e *= 1 - 1e-4;
+      EXPECT_FALSE(proves_ellipsoid(net, multipliers, less));
+      EXPECT_TRUE(proves_ellipsoid(net, multipliers, factor));
+    }
+  }
+}
+
+// Weak duality: the squares of all rows of G are not below the value of the dual, and near it.
+TEST(Ellipsoid, TraceIsThatOfTheDual) {
+  Rng rng(22);
+  const UnitNetwork net = random_network(rng, 5, 12, 4, "Relu");
+  LipsdpDual dual(net, 16, DualAim::kTrace);
+  for (int step = 0; step < 400; ++step) dual.step();
+  double trace = 0;
+  for (const double e : ellipsoid_of(net)) trace += e * e;
+  EXPECT_GE(trace, dual.value() * (1 - 1e-9));
+  EXPECT_LE(trace, 1.02 * dual.value());
+}
+
+// (3, 4) relu(x): Q = [1, -T; -T, 2T] has 1 / (2T - T^2) for its inverse behind the unit, least
+// for T = 1, so that G G' = [9, 12; 12, 16].
+TEST(Ellipsoid, OfOneUnitIsALine) {
+  const auto net = network_of(two_layers({1}, {3, 4}, 1, 1, 2));
+  ASSERT_TRUE(net);
+  const std::vector<double> factor = ellipsoid_of(*net);
+  ASSERT_EQ(factor.size(), 4U);
+  const double unit = std::ldexp(1.0, net->exponent);
+  EXPECT_NEAR(factor[0] * unit, 3, 0.01);
+  EXPECT_NEAR(factor[2] * unit, 4, 0.01);
+  EXPECT_NEAR(factor[3] * unit, 0, 0.01);
+}
+
+TEST(Ellipsoid, BadFactorsProveNothing) {
+  Rng rng(23);
+  const UnitNetwork net = random_network(rng, 3, 4, 2, "Relu");
+  Multipliers multipliers;
+  const std::vector<double> factor = ellipsoid_of(net, &multipliers);
+  ASSERT_TRUE(proves_ellipsoid(net, multipliers, factor));
+  EXPECT_FALSE(proves_ellipsoid(net, multipliers, {}));
+  EXPECT_FALSE(proves_ellipsoid(net, multipliers, {0, 0, 0, 0}));
+  EXPECT_FALSE(proves_ellipsoid(net, multipliers, {factor[0], 1e-9, factor[2], factor[3]}));
+  EXPECT_FALSE(proves_ellipsoid(net, multipliers, {NAN, 0, factor[2], factor[3]}));
+  Multipliers negative = multipliers;
+  negative[0][0] = -1;
+  EXPECT_FALSE(proves_ellipsoid(net, negative, factor));
+  EXPECT_TRUE(smallest_ellipsoid(net, negative).empty());
+  Multipliers none = multipliers;
+  for (double& t : none[1]) t = 0;
+  EXPECT_TRUE(smallest_ellipsoid(net, none).empty());
+}
+
+// Behind the identity a cut network is the network.
+TEST(Prefix, CutsWhereAllPasses) {
+  Rng rng(24);
+  const UnitNetwork net = random_network(rng, 3, 3, 2, "Relu");
+  EXPECT_FALSE(passes_all(net, 0));
+  EXPECT_TRUE(passes_all(net, 2));
+  const UnitNetwork before = before_node(net, 2);
+  ASSERT_EQ(before.nodes.size(), 3U);
+  EXPECT_TRUE(before.nodes[2].slopes.empty());
+  EXPECT_EQ(before.nodes[2].edges[0].map.weights, net.nodes[2].edges[0].map.weights);
+  const UnitNetwork behind = behind_factor(net, 2, {1, 0, 0, 0, 1, 0, 0, 0, 1}, 3);
+  ASSERT_EQ(behind.nodes.size(), 3U);
+  EXPECT_EQ(behind.nodes[1].edges[0].map.weights[4], 8);
+  EXPECT_EQ(behind.nodes[2].edges[0].from, 1U);
+  EXPECT_EQ(behind.nodes[2].depth, 2);
+  UnitNetwork around = net;
+  around.nodes[3].edges.push_back({1, identity_rows(3)});
+  EXPECT_FALSE(passes_all(around, 2));
+  // What does not fit into a double any more has a radius.
+  const UnitNetwork tiny = behind_factor(net, 2, {1, 0, 0, 0.3, 1, 0, 0, 0, 1}, -1073);
+  EXPECT_GT(tiny.nodes[1].edges[0].map.radius_at(3), 0);
 }
 
 }  // namespace

@@ -6,8 +6,8 @@
 
 #include "base/interval.h"
 #include "base/rounding.h"
-#include "linalg/operator_norm.h"
-#include "sdp/reverse.h"
+#include "linalg/norm/operator_norm.h"
+#include "net/transpose.h"
 
 namespace lipscope {
 namespace {
@@ -65,11 +65,12 @@ MapSize size_of(const RowMatrix& map, const NormPair& norms) {
 
 class LoopTransform {
  public:
-  LoopTransform(const SdpNetwork& network, const NormPair& norms, const std::function<bool()>& stop)
+  LoopTransform(const UnitNetwork& network, const NormPair& norms,
+                const std::function<bool()>& stop)
       : nodes_(network.nodes), norms_(norms), stop_(stop), last_use_(nodes_.size()) {
     for (std::size_t k = 0; k < nodes_.size(); ++k) {
       sizes_.emplace_back();
-      for (const SdpNode::Edge& edge : nodes_[k].edges) {
+      for (const UnitNode::Edge& edge : nodes_[k].edges) {
         last_use_[edge.from] = k;
         sizes_.back().push_back(size_of(edge.map, {norms_.in, norm_of(k)}));
       }
@@ -86,7 +87,7 @@ class LoopTransform {
 
   double run() {
     reach_.assign(nodes_.size(), 0);
-    for (const SdpNode& node : nodes_)
+    for (const UnitNode& node : nodes_)
       entries_.emplace_back(static_cast<std::size_t>(node.size), 0);
     for (std::size_t j = 0; j < nodes_.size(); ++j) {
       settle(j);
@@ -142,7 +143,7 @@ class LoopTransform {
   PathMatrix into(std::size_t i, std::size_t j, const std::vector<PathMatrix>& x) const {
     PathMatrix v{nodes_[i].size, nodes_[j].size, {}, false, 0};
     Index terms = 4;
-    for (const SdpNode::Edge& edge : nodes_[i].edges) terms += edge.map.cols + 1;
+    for (const UnitNode::Edge& edge : nodes_[i].edges) terms += edge.map.cols + 1;
     const double gamma = gamma_up(static_cast<std::size_t>(terms));
     for (std::size_t e = 0; e < nodes_[i].edges.size(); ++e) {
       const auto& [from, map] = nodes_[i].edges[e];
@@ -210,7 +211,7 @@ class LoopTransform {
     }
   }
 
-  const std::vector<SdpNode>& nodes_;
+  const std::vector<UnitNode>& nodes_;
   NormPair norms_;
   const std::function<bool()>& stop_;
   std::vector<std::size_t> last_use_;
@@ -232,21 +233,21 @@ bool backward_too(const NormPair& norms) {
 
 }  // namespace
 
-double loop_transform_up(const SdpNetwork& network, const NormPair& norms,
+double loop_transform_up(const UnitNetwork& network, const NormPair& norms,
                          const std::function<bool()>& stop) {
   if (network.nodes.empty()) return 0;
   double units = LoopTransform(network, norms, stop).run();
   if (backward_too(norms)) {
     const NormPair dual{norms.out.dual(), norms.in.dual()};
-    units = min_nan(units, LoopTransform(reversed(network), dual, stop).run());
+    units = min_nan(units, LoopTransform(transposed(network), dual, stop).run());
   }
   if (std::isnan(units)) return kInf;
   const double scaled = std::ldexp(units, network.exponent);
   return scaled < 0x1p-900 ? add_up(scaled, kMinSubnormal) : scaled;
 }
 
-double loop_transform_cost(const SdpNetwork& network, const NormPair& norms) {
-  const std::vector<SdpNode>& nodes = network.nodes;
+double loop_transform_cost(const UnitNetwork& network, const NormPair& norms) {
+  const std::vector<UnitNode>& nodes = network.nodes;
   double cost = 0;
   for (std::size_t j = 0; j + 1 < nodes.size(); ++j) {
     std::vector<bool> reached(nodes.size());

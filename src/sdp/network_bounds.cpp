@@ -11,7 +11,7 @@
 namespace lipscope {
 namespace {
 
-std::string any_network(const SdpNetwork&, const NormPair&) { return {}; }
+std::string any_network(const UnitNetwork&, const NormPair&) { return {}; }
 
 constexpr NetworkBound kBounds[] = {
     {"loop-transform", any_network, loop_transform_up, loop_transform_cost},

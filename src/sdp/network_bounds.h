@@ -7,19 +7,19 @@
 #include <string_view>
 
 #include "lipscope/norm.h"
-#include "sdp/network.h"
+#include "net/unit_network.h"
 
 namespace lipscope {
 
 struct NetworkBound {
   std::string_view name;
   // Why it says nothing about the network in these norms; empty when it does.
-  std::string (*unsupported)(const SdpNetwork& network, const NormPair& norms);
+  std::string (*unsupported)(const UnitNetwork& network, const NormPair& norms);
   // Upper bound of |dy| / |dx|, every rounding included; +inf when there is none. `stop` is asked
   // now and then: +inf when it says so.
-  double (*upper)(const SdpNetwork& network, const NormPair& norms,
+  double (*upper)(const UnitNetwork& network, const NormPair& norms,
                   const std::function<bool()>& stop);
-  double (*cost)(const SdpNetwork& network, const NormPair& norms);  // multiplications, about
+  double (*cost)(const UnitNetwork& network, const NormPair& norms);  // multiplications, about
 };
 
 // Null for an unknown name.

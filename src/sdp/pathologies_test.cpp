@@ -5,8 +5,8 @@
 #include <cmath>
 #include <random>
 
-#include "bounds/boxes.h"
 #include "estimate/lipsdp_solver.h"
+#include "net/nets_for_test.h"
 #include "tests/support/graph_maker.h"
 
 namespace lipscope {
@@ -40,11 +40,8 @@ class Pathologies : public testing::Test {
       if (k + 1 < layers.size()) x = m.add("Relu", {x});
     }
     const Graph graph = m.finish(x);
-    ValueBoxes boxes(graph, input_boxes(graph, {}));
-    std::string reason;
-    const auto net = as_sdp_network(
-        graph, [&](ValueId id) -> const Box& { return boxes.at(id); }, 100000, reason);
-    EXPECT_TRUE(net) << reason;
+    const auto net = testing_support::units_of({.graph = &graph});
+    EXPECT_TRUE(net) << net.reason();
     if (!net) return NAN;
     double best = HUGE_VAL, gap = HUGE_VAL;
     solve_lipsdp(

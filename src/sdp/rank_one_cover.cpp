@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "base/rounding.h"
-#include "linalg/blas.h"
-#include "linalg/definite.h"
-#include "linalg/operator_norm.h"
+#include "linalg/norm/definite.h"
+#include "linalg/norm/operator_norm.h"
+#include "linalg/tensor/blas.h"
 
 namespace lipscope {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "linalg/row_matrix.h"
+#include "linalg/tensor/row_matrix.h"
 
 namespace lipscope {
 

@@ -6,8 +6,8 @@
 
 #include "base/interval.h"
 #include "base/rounding.h"
-#include "linalg/blas.h"
-#include "linalg/lapack.h"
+#include "linalg/tensor/blas.h"
+#include "linalg/tensor/lapack.h"
 #include "sdp/rank_one_cover.h"
 
 namespace lipscope {
@@ -29,7 +29,7 @@ struct Layer {
   Side left, right;
 };
 
-double largest_slope(const SdpNode& node) {
+double largest_slope(const UnitNode& node) {
   double largest = 0;
   for (const Interval& slope : node.slopes) largest = std::max(largest, magnitude(slope));
   return largest;
@@ -101,7 +101,7 @@ double covered_up(const std::vector<Interval>& slopes, const RankOneCover& k,
 }
 
 // max |Y D X|^2 over all D with an end of each slope. |Y D X| is convex in D.
-double enumerated_up(const SdpNode& node, const Side& x, const Side& y) {
+double enumerated_up(const UnitNode& node, const Side& x, const Side& y) {
   const NearMatrix &left = y.factor, &right = x.factor;  // left is Y'
   const Index n = node.size, rows = left.cols, cols = right.cols;
   const double slope = largest_slope(node);
@@ -134,10 +134,10 @@ double enumerated_up(const SdpNode& node, const Side& x, const Side& y) {
   return add_up(mul_up(whole, whole), mul_up(mul_up(slope, slope), others));
 }
 
-bool is_small(const SdpNode& node) { return !node.slopes.empty() && node.size <= kMostUnits; }
+bool is_small(const UnitNode& node) { return !node.slopes.empty() && node.size <= kMostUnits; }
 
-Layer layer_of(const SdpNetwork& network, std::size_t k) {
-  const std::vector<SdpNode>& nodes = network.nodes;
+Layer layer_of(const UnitNetwork& network, std::size_t k) {
+  const std::vector<UnitNode>& nodes = network.nodes;
   NearMatrix a = near_matrix(nodes[k].edges[0].map);
   // The input and the output leave the whole map to the other side.
   if (k == 1) return {side_of(std::move(a), 0), {}};
@@ -149,8 +149,8 @@ Layer layer_of(const SdpNetwork& network, std::size_t k) {
 
 }  // namespace
 
-std::string why_no_seqlip(const SdpNetwork& network, const NormPair& norms) {
-  const std::vector<SdpNode>& nodes = network.nodes;
+std::string why_no_seqlip(const UnitNetwork& network, const NormPair& norms) {
+  const std::vector<UnitNode>& nodes = network.nodes;
   const bool one_output = !nodes.empty() && nodes.back().size == 1;
   if (norms.in != Norm(2) || (norms.out != Norm(2) && !one_output)) return "it is about l2";
   for (std::size_t k = 1; k < nodes.size(); ++k) {
@@ -159,8 +159,8 @@ std::string why_no_seqlip(const SdpNetwork& network, const NormPair& norms) {
   return nodes.size() == 2 ? "one affine layer" : "";
 }
 
-double seqlip_up(const SdpNetwork& network, const NormPair&, const std::function<bool()>& stop) {
-  const std::vector<SdpNode>& nodes = network.nodes;
+double seqlip_up(const UnitNetwork& network, const NormPair&, const std::function<bool()>& stop) {
+  const std::vector<UnitNode>& nodes = network.nodes;
   if (nodes.empty()) return 0;
   double product = 1;
   Side before = layer_of(network, 1).left;
@@ -177,8 +177,8 @@ double seqlip_up(const SdpNetwork& network, const NormPair&, const std::function
   return scaled < 0x1p-900 ? add_up(scaled, kMinSubnormal) : scaled;
 }
 
-double seqlip_cost(const SdpNetwork& network, const NormPair&) {
-  const std::vector<SdpNode>& nodes = network.nodes;
+double seqlip_cost(const UnitNetwork& network, const NormPair&) {
+  const std::vector<UnitNode>& nodes = network.nodes;
   double cost = 0;
   for (std::size_t k = 1; k < nodes.size(); ++k) {
     const auto rows = static_cast<double>(nodes[k].size),

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/elementwise.h"
+#include "ops/elementwise/elementwise.h"
 #include "pieces/joint_units.h"
 #include "pieces/signs.h"
 #include "search/sharper_ranges.h"

@@ -22,7 +22,7 @@ class BoundedSearch : public BoundedRegion, public SearchRegion {
   [[nodiscard]] Slopes slopes_at(const std::vector<double>& point) const override;
 
   using BoundedRegion::sharpen;
-  // Narrows the ranges of open units, each end by lines of its own, in so many steps; what a
+  // Narrows the ranges of unstable units, each end by lines of its own, in so many steps; what a
   // certificate needs for it [local-17].
   SharpEnds sharpen(int steps, const std::function<bool()>& stop);
   // Multiplications of a step.

@@ -56,8 +56,7 @@ TEST(LayeredNet, HasTheJacobiansOfTheGraph) {
     const Graph graph = trial >= 200 ? random_pieces(rng, 3, {4, 3}, 2, testing_support::kAllKinks)
                         : trial % 2 == 0 ? testing_support::random_residual(rng)
                                          : testing_support::random_chain(rng);
-    std::string reason;
-    const auto net = as_layered_net(graph, 10'000, reason);
+    const auto net = testing_support::layered_net_of(graph);
     if (!net) continue;  // an affine network
     const Domain box{
         .box =
@@ -331,8 +330,7 @@ TEST(BoundedSearch, HoldsItsPoints) {
                                        : random_pieces(rng, 1 + pick_of(rng, 4),
                                                        {1 + pick_of(rng, 6), 1 + pick_of(rng, 6)},
                                                        1, testing_support::kAllKinks);
-    std::string reason;
-    const auto net = as_layered_net(graph, 10'000, reason);
+    const auto net = testing_support::layered_net_of(graph);
     if (!net) continue;
     const auto n = static_cast<std::size_t>(net->inputs());
     std::vector<double> center(n);

@@ -47,7 +47,7 @@ SearchRegion::Finding ConeSearch::look(const Path& path, const std::vector<doubl
 }
 
 std::optional<double> ConeSearch::split_at(UnitId unit) const {
-  if (!is_open(net(), spans_, unit)) return std::nullopt;
+  if (!is_unstable(net(), spans_, unit)) return std::nullopt;
   const auto [first, last] = spans_[unit.layer][unit.place];
   return midpoint(net().layers[unit.layer].form(unit.place).kink((first + last) / 2));
 }
@@ -56,14 +56,9 @@ Slopes ConeSearch::slopes_at(const std::vector<double>& point) const {
   return slopes_of(net(), spans_at(net(), point));
 }
 
-void ConeSearch::find_point_or_proof(const Spans& spans, Finding& finding) const {
+ConeSearch::Sides ConeSearch::sides_of(const Spans& spans) const {
   const auto n = static_cast<std::size_t>(net().inputs());
-  struct Of {
-    UnitId unit;
-    double factor;  // of its value in the row
-  };
-  std::vector<Vector> rows;
-  std::vector<Of> sides;
+  Sides sides;
   // The values before the units of a layer as functions of (x, t), while they are linear.
   std::vector<Vector> before;
   for (std::size_t k = 0; k < net().hidden(); ++k) {
@@ -91,9 +86,10 @@ void ConeSearch::find_point_or_proof(const Spans& spans, Finding& finding) const
         double norm = 0;
         for (const double e : row) norm += e * e;
         if (!(norm > 0)) continue;
-        sides.push_back({{k, i}, (above ? 1 : -1) / std::sqrt(norm)});
-        for (double& e : row) e *= sides.back().factor;
-        rows.push_back(std::move(row));
+        sides.units.push_back({k, i});
+        sides.factors.push_back((above ? 1 : -1) / std::sqrt(norm));
+        for (double& e : row) e *= sides.factors.back();
+        sides.rows.push_back(std::move(row));
       }
       values.push_back(std::move(value));
     }
@@ -103,8 +99,14 @@ void ConeSearch::find_point_or_proof(const Spans& spans, Finding& finding) const
     if (!linear) break;
     before = std::move(values);
   }
-  rows.emplace_back(n + 1, 0.0);
-  rows.back()[n] = 1;
+  sides.rows.emplace_back(n + 1, 0.0);
+  sides.rows.back()[n] = 1;
+  return sides;
+}
+
+void ConeSearch::find_point_or_proof(const Spans& spans, Finding& finding) const {
+  const auto n = static_cast<std::size_t>(net().inputs());
+  const auto [rows, units, factors] = sides_of(spans);
   const NearestPoint nearest = nearest_point(rows);
   double size = 0, least = HUGE_VAL;
   for (const double e : nearest.x) size += e * e;
@@ -123,10 +125,10 @@ void ConeSearch::find_point_or_proof(const Spans& spans, Finding& finding) const
     for (std::size_t i = 0; i < nearest.points.size(); ++i) {
       const std::size_t at = nearest.points[i];
       if (nearest.weights[i] < least_weight) continue;
-      if (at == sides.size()) {
+      if (at == units.size()) {
         finding.proof.constant = true;
       } else {
-        add_to(finding.proof, sides[at].unit, nearest.weights[i] * sides[at].factor);
+        add_to(finding.proof, units[at], nearest.weights[i] * factors[at]);
       }
     }
     for (std::size_t u = 0; u < finding.proof.units.size(); ++u) {

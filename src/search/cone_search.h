@@ -20,8 +20,16 @@ class ConeSearch : public ConeRegion, public SearchRegion {
   [[nodiscard]] Slopes slopes_at(const std::vector<double>& point) const override;
 
  private:
-  // Only units whose value is a linear function for the given pieces count: those behind open units
-  // do not.
+  // Linear functions of (x, t) that are positive on the given pieces, of length 1. The last is t,
+  // the others are factors times the values before units, less their kinks.
+  struct Sides {
+    std::vector<std::vector<double>> rows;
+    std::vector<UnitId> units;
+    std::vector<double> factors;
+  };
+  [[nodiscard]] Sides sides_of(const Spans& spans) const;
+  // Only units whose value is a linear function for the given pieces count: those behind unstable
+  // units do not.
   void find_point_or_proof(const Spans& spans, Finding& finding) const;
 
   Spans spans_;

@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "base/rounding.h"
-#include "linalg/blas.h"
-#include "linalg/definite.h"
-#include "pieces/small.h"
+#include "linalg/norm/definite.h"
+#include "linalg/tensor/blas.h"
+#include "net/small.h"
 #include "search/weighted_rows.h"
 #include "search/weighted_whole.h"
 

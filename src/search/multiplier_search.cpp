@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "base/checkpoint.h"
-#include "linalg/blas.h"
-#include "linalg/cholesky.h"
-#include "pieces/small.h"
+#include "linalg/tensor/blas.h"
+#include "linalg/tensor/cholesky.h"
+#include "net/small.h"
 
 namespace lipscope {
 namespace {

@@ -10,7 +10,7 @@
 #include "base/rounding.h"
 
 namespace lipscope {
-std::vector<double> of_open_units(const Slopes& slopes, const Multipliers& multipliers) {
+std::vector<double> of_unstable_units(const Slopes& slopes, const Multipliers& multipliers) {
   std::vector<double> list;
   for (std::size_t k = 0; k < multipliers.size(); ++k) {
     for (std::size_t i = 0; i < slopes[k].size(); ++i) {
@@ -75,7 +75,7 @@ PieceSearch::Bounded PieceSearch::bounded(Worker& worker, Open open) const {
     const Slopes slopes = part_net_.slopes(view.slopes);
     open.bound = worker.bounder->up(slopes, open.part, enough(), open.state);
     if (std::isnan(open.bound)) open.bound = kInf;
-    part.multipliers = of_open_units(slopes, worker.bounder->multipliers());
+    part.multipliers = of_unstable_units(slopes, worker.bounder->multipliers());
     open.splits = splits_of(worker, view.slopes);
   }
   part.open = std::move(open);

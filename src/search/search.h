@@ -53,7 +53,7 @@ class PieceSearch {
     Open open;
     bool empty = false;
     CaseTree::Empty proof;
-    std::vector<double> multipliers;  // of its open units
+    std::vector<double> multipliers;  // of its unstable units
     double norm_at_point = 0;         // of the Jacobian there; 0 for a point seen before
   };
 
@@ -94,7 +94,7 @@ class PieceSearch {
 };
 
 // Multipliers of units without a single slope, in their order: what a node of a tree holds.
-[[nodiscard]] std::vector<double> of_open_units(const Slopes& slopes,
-                                                const Multipliers& multipliers);
+[[nodiscard]] std::vector<double> of_unstable_units(const Slopes& slopes,
+                                                    const Multipliers& multipliers);
 
 }  // namespace lipscope

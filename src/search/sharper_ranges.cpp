@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "pieces/small.h"
+#include "net/small.h"
 #include "search/slope_ascent.h"
 
 namespace lipscope {
@@ -16,7 +16,7 @@ std::vector<std::size_t> open_places(const LayeredNet& net, const ForwardBounds&
                                      std::size_t k) {
   std::vector<std::size_t> places;
   for (std::size_t i = 0; i < bounds.ranges()[k].size(); ++i) {
-    if (net.layers[k].form(i).is_open(bounds.ranges()[k][i])) places.push_back(i);
+    if (net.layers[k].form(i).is_unstable(bounds.ranges()[k][i])) places.push_back(i);
   }
   return places;
 }
@@ -29,7 +29,7 @@ void sharpen_ranges(const LayeredNet& net, const DomainSupport& domain, int step
   for (std::size_t k = 1; k < net.hidden() && !stop(); ++k) {
     const std::vector<std::size_t> places = open_places(net, bounds, k);
     if (places.empty()) continue;
-    ascent.number_open_units(k);
+    ascent.number_unstable_units(k);
     const SlopeAscent::Targets targets = ascent.unit_targets(k, places);
     std::vector<SlopeAscent::Part> ends;
     for (std::size_t t = 0; t < 2 * places.size(); ++t)

@@ -15,7 +15,7 @@ namespace lipscope {
 void sharpen_ranges(const LayeredNet& net, const DomainSupport& domain, int steps,
                     const std::function<bool()>& stop, ForwardBounds& bounds, SharpEnds* found);
 
-// Multiplications of a step, about, where so many ends are sharpened as there are open units.
+// Multiplications of a step, about, where so many ends are sharpened as there are unstable units.
 [[nodiscard]] double sharpening_cost(const LayeredNet& net, const ForwardBounds& bounds);
 
 }  // namespace lipscope

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "linalg/blas.h"
-#include "pieces/small.h"
+#include "linalg/tensor/blas.h"
+#include "net/small.h"
 
 namespace lipscope {
 

@@ -9,7 +9,7 @@
 
 #include <vector>
 
-#include "linalg/operator_norm.h"
+#include "linalg/norm/operator_norm.h"
 #include "softmax/interpolation.h"
 #include "softmax/row.h"
 

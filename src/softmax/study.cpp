@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <random>
 
@@ -181,7 +182,8 @@ double softmax_quotient(const SoftmaxRow& row, std::span<const double> d, const 
 }
 
 SoftmaxReport study_softmax(const Tensor& logits, const SoftmaxQuestion& question,
-                            const std::string& name, const std::function<bool()>& should_stop) {
+                            const std::string& name,
+                            const std::function<bool(Index)>& should_stop) {
   if (!std::isfinite(question.lambda) || question.lambda == 0) {
     throw Error(ErrorCode::kUsage,
                 fmt::format("lambda must be finite and not 0, not {}", question.lambda));
@@ -193,7 +195,8 @@ SoftmaxReport study_softmax(const Tensor& logits, const SoftmaxQuestion& questio
   const Rows rows(logits, name);
   std::vector<SoftmaxNorm> norms;
   for (const NormPair& pair : question.norms) norms.emplace_back(pair);
-  const std::function<bool()> stop = should_stop ? should_stop : [] { return false; };
+  std::atomic<Index> done = 0;
+  const std::function<bool()> stop = [&] { return should_stop && should_stop(done); };
   std::vector<Finding> found(static_cast<std::size_t>(rows.count()));
   parallel_for(rows.count(), 1, [&](Index begin, Index end) {
     for (Index r = begin; r < end && (r == 0 || !stop()); ++r) {
@@ -201,6 +204,7 @@ SoftmaxReport study_softmax(const Tensor& logits, const SoftmaxQuestion& questio
       row = examine(rows.row(r), question, norms,
                     question.seed * 0x9e3779b97f4a7c15 + static_cast<std::uint64_t>(r), stop);
       row.report.row = r;
+      ++done;
     }
   });
   SoftmaxReport report{.rows = rows.count(), .columns = rows.columns()};

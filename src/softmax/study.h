@@ -54,11 +54,12 @@ struct SoftmaxReport {
 
 // The last dimension is the row. Throws kBadFile, naming row and column, for NaN, +inf, no rows and
 // rows without an entry that is not masked; kUsage for lambda 0 or not finite and epsilons that are
-// not positive. `name` stands for the array in messages. Ends early when should_stop() says so,
-// which is asked from several threads before each row but the first and before each perturbation.
+// not positive. `name` stands for the array in messages. Ends early when should_stop(rows done)
+// says so, which is asked from several threads before each row but the first and before each
+// perturbation.
 [[nodiscard]] SoftmaxReport study_softmax(const Tensor& logits, const SoftmaxQuestion& question,
                                           const std::string& name,
-                                          const std::function<bool()>& should_stop = {});
+                                          const std::function<bool(Index)>& should_stop = {});
 
 // |softmax(x) - softmax(x + d)|_q / |d|_p in plain arithmetic, d one entry per weight of the row;
 // differences are taken before rounding, so tiny d are as good as large ones.

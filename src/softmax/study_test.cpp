@@ -6,6 +6,7 @@
 #include <cmath>
 #include <random>
 
+#include "base/parallel.h"
 #include "lipscope/error.h"
 
 namespace lipscope {
@@ -85,6 +86,19 @@ TEST(SoftmaxStudy, SummaryAndRows) {
   }
   question.rows = false;
   EXPECT_TRUE(study_softmax(logits, question, "file").local.empty());
+}
+
+// Whoever has to write the rows can end in time for that.
+TEST(SoftmaxStudy, TheEndCanDependOnTheRowsDone) {
+  SoftmaxQuestion question;
+  question.norms = {parse_norms("2")};
+  const Tensor logits = array({500, 2}, std::vector<double>(1000, 0.5));
+  const auto report =
+      study_softmax(logits, question, "file", [](Index rows) { return rows >= 20; });
+  EXPECT_FALSE(report.complete);
+  EXPECT_GE(report.rows_done, 20);
+  EXPECT_LE(report.rows_done, 20 + threads());
+  EXPECT_EQ(std::ssize(report.local), report.rows_done);
 }
 
 TEST(SoftmaxStudy, RandomDirectionsMissMost) {

@@ -190,6 +190,7 @@ TEST_F(CertifyCli, DevicesAndLinksStayWhatTheyAre) {
   EXPECT_EQ(run(call + " -o " + pipe.string()).code, 0);
   close(reader);
   EXPECT_TRUE(fs::is_fifo(pipe));
+  expect_failure(call + " -o " + pipe.string(), 3, "nobody reads");  // and does not wait
   std::ofstream(target) << "old";
   fs::create_symlink(target, link);
   EXPECT_EQ(run(call + " -o " + link.string()).code, 0);
@@ -448,6 +449,13 @@ TEST_F(CertifyCli, PartsMergeToTheWhole) {
   expect_failure("merge " + parts[0] + " " + other, 2, "data.limit differs");
   run(call + " --json --radii 3 --shard 2/4 -o " + other);
   expect_failure("merge " + parts[0] + " " + other, 2, "radii differ");
+  // Rows that contradict themselves.
+  Json changed = whole;
+  changed["samples"][9]["attack_radius"] = 0.5 * changed["samples"][9]["radius"].get<double>();
+  expect_failure("merge " + file("attacked.json", changed.dump()), 3, "within its radius");
+  changed = whole;
+  changed["samples"][5]["radius"] = 0.1;
+  expect_failure("merge " + file("wrong.json", changed.dump()), 3, "sample 5 has a radius");
   expect_failure("merge " + parts[0] + " " + file("no.json", "{}"), 3, "can be merged");
   expect_failure("merge " + parts[0] + " nowhere.json", 3, "nowhere.json");
   expect_failure("merge " + four + " -o " + parts[0], 2, "overwrite");

@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "io/gzip.h"
+#include "io/arrays/gzip.h"
 #include "tests/cli/cli_fixture.h"
 #include "tests/support/model_writer.h"
 

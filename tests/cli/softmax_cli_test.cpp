@@ -68,7 +68,7 @@ TEST_F(Cli, SoftmaxStopsWhenTheTimeIsUp) {
   EXPECT_EQ(document["local"][0], done["local"][0]);
   EXPECT_EQ(document["global"], done["global"]);
   const std::string text = run("softmax --time 0 " + rows).out;
-  EXPECT_NE(text.find("the time was up (--time): 1 of 3 rows"), std::string::npos) << text;
+  EXPECT_NE(text.find("time limit reached (--time): 1 of 3 rows"), std::string::npos) << text;
 }
 
 TEST_F(Cli, AnInterruptKeepsTheRowsOfSoftmax) {

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "io/input_file.h"
-#include "io/onnx_tensor.h"
+#include "io/onnx/onnx_tensor.h"
 #include "lipscope/compare.h"
 #include "lipscope/error.h"
 #include "lipscope/evaluate.h"

@@ -18,8 +18,12 @@ struct Built {
   std::vector<Tensor> inputs;  // of the graph, in order
 };
 
+// What becomes of constants: a node with nothing but constants is folded.
+enum class Constants { kStay, kAreInputs };
+
 // A graph of one node. All outputs of the operator are outputs of the graph.
-inline Built build(const OpKind& kind, const OpCase& op_case) {
+inline Built build(const OpKind& kind, const OpCase& op_case,
+                   Constants constants = Constants::kStay) {
   Built built;
   GraphBuilder builder;
   std::vector<ValueId> ids;
@@ -27,7 +31,7 @@ inline Built build(const OpKind& kind, const OpCase& op_case) {
   for (const OpCase::Input& input : op_case.inputs) {
     const std::string name = "x" + std::to_string(ids.size());
     const ValueType type{input.value.type(), input.value.shape()};
-    if (input.constant) {
+    if (input.constant && constants == Constants::kStay) {
       ids.push_back(builder.constant(name, input.value));
     } else {
       ids.push_back(builder.input(name, type));

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <onnx/defs/schema.h>
 
+#include <map>
 #include <set>
 
 #include "lipscope/error.h"
@@ -80,6 +81,34 @@ TEST(SchemaDefaults, WrittenOutChangeNothing) {
     }
   }
   EXPECT_GT(compared, 300);
+}
+
+// The epsilon of MeanVarianceNormalization is no attribute: it is in the body of its function.
+TEST(SchemaDefaults, TheEpsilonOfMeanVarianceNormalization) {
+  int compared = 0;
+  for (const int opset : {9, 13, kNewestOpset}) {
+    const auto* schema = onnx::OpSchemaRegistry::Schema("MeanVarianceNormalization", opset, "");
+    ASSERT_NE(schema, nullptr);
+    ASSERT_TRUE(schema->HasFunction());
+    const onnx::FunctionProto* function = schema->GetFunction();
+    ASSERT_NE(function, nullptr);
+    std::map<std::string, float> constants;
+    std::map<std::string, std::string> made;  // by operator and its inputs
+    for (const auto& node : function->node()) {
+      std::string key = node.op_type();
+      for (const auto& input : node.input()) key += " " + input;
+      made[key] = node.output(0);
+      if (node.op_type() != "Constant") continue;
+      const onnx::TensorProto& value = node.attribute(0).t();
+      ASSERT_EQ(value.float_data_size(), 1) << node.output(0);
+      constants[node.output(0)] = value.float_data(0);
+    }
+    ASSERT_TRUE(constants.contains("Epsilon"));
+    EXPECT_EQ(constants["Epsilon"], kMeanVarianceEpsilon);
+    EXPECT_EQ(made["Add STD Epsilon"], "Processed_STD");  // to the deviation, not to the variance
+    ++compared;
+  }
+  EXPECT_EQ(compared, 3);
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "io/onnx_proto.h"
+#include "io/onnx/onnx_proto.h"
 #include "tests/oracle/number.h"
 
 namespace oracle {

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "io/onnx_tensor.h"
+#include "io/onnx/onnx_tensor.h"
 #include "lipscope/certificate.h"
 #include "lipscope/error.h"
 #include "lipscope/evaluate.h"

@@ -6,7 +6,7 @@
 
 #include "base/interval.h"
 #include "lipscope/error.h"
-#include "ops/elementwise.h"
+#include "ops/elementwise/elementwise.h"
 
 namespace lipscope::properties {
 namespace {
@@ -40,7 +40,7 @@ std::vector<std::vector<Activation>> find_activations(bool finite) {
     std::vector<Activation> variants;
     for (const OpCase& example : kind.cases(rng)) {
       const auto op = made(kind, example);
-      const auto* curve = dynamic_cast<const Elementwise*>(op.get());
+      const Elementwise* curve = op != nullptr ? op->elementwise() : nullptr;
       const auto slopes = curve != nullptr ? curve->slopes(kEntire) : std::nullopt;
       if (!slopes || is_bounded(*slopes) != finite) continue;
       Activation& variant =

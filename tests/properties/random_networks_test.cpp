@@ -21,7 +21,7 @@
 #include "estimate/quotient.h"
 #include "lipscope/bound.h"
 #include "lipscope/certificate.h"
-#include "ops/elementwise.h"
+#include "ops/elementwise/elementwise.h"
 #include "passes/merge_affine.h"
 #include "tests/properties/random_network.h"
 

@@ -7,10 +7,12 @@
 #include <numeric>
 
 #include "graph/run_node.h"
-#include "linalg/conv_places.h"
+#include "linalg/conv/conv_places.h"
 #include "lipscope/error.h"
-#include "ops/conv.h"
-#include "ops/multilinear.h"
+#include "ops/elementwise/activations.h"
+#include "ops/index/index_map.h"
+#include "ops/linear/multilinear.h"
+#include "ops/windows/conv.h"
 
 namespace lipscope::testing_support {
 namespace {
@@ -198,14 +200,19 @@ class Emulation {
     const ConvShape& s = form.shape;
     const Index positions = form.transposed ? s.input_size() : s.output_size();
     const Index channels = form.transposed ? s.in_channels : s.out_channels;
-    std::vector<std::vector<Pair>> pairs(place(positions * channels));
-    for_each_conv_place(s, [&](Index output, Index input, Index weight) {
-      const Index row = form.transposed ? input : output, from = form.transposed ? output : input;
-      pairs[place(row)].push_back({(*in[0])[place(from)], (*in[1])[place(weight)]});
-    });
+    const Index outputs = s.out_channels * s.output_size(), inputs = s.in_channels * s.input_size();
+    std::vector<std::vector<Pair>> pairs(place(s.batch * positions * channels));
+    for (Index n = 0; n < s.batch; ++n) {
+      for_each_conv_place(s, [&](Index output, Index input, Index weight) {
+        const Index o = n * outputs + output, i = n * inputs + input;
+        pairs[place(form.transposed ? i : o)].push_back(
+            {(*in[0])[place(form.transposed ? o : i)], (*in[1])[place(weight)]});
+      });
+    }
     Reals out;
     for (std::size_t i = 0; i < pairs.size(); ++i) {
-      const double* bias = form.has_bias ? &(*in[2])[i / place(positions)] : nullptr;
+      const double* bias =
+          form.has_bias ? &(*in[2])[i / place(positions) % place(channels)] : nullptr;
       out.push_back(dot(std::move(pairs[i]), 1, bias));
     }
     return out;
@@ -273,6 +280,15 @@ class Emulation {
     }
   }
 
+  Reals copied(const IndexMap& map, const Reals& x) const {
+    Reals out;
+    for (Index i = 0; i < map.rows(); ++i)
+      out.push_back(values_.round(map.constant_at(i / map.blocks().inner % map.block_rows())));
+    map.for_each_entry(
+        [&](Index row, Index from, const Interval&) { out[place(row)] = x[place(from)]; });
+    return out;
+  }
+
   // A function of the library, a little wrong.
   double library(double y) const {
     return values_.round(y * (1 + ((habits_.way % 3) - 1) * 0x1p-24));
@@ -303,11 +319,6 @@ class Emulation {
       if (x >= 0) return x;
       const double power = habits_.fused ? library(std::expm1(x)) : f.add(library(std::exp(x)), -1);
       return f.mul(alpha, power);
-    }
-    if (op == "Clip") {
-      const double low = values_.round(number(name, "min", -HUGE_VAL));
-      const double high = values_.round(number(name, "max", HUGE_VAL));
-      return std::min(std::max(x, low), high);
     }
     throw Error(ErrorCode::kUnsupported, "no emulation of " + op);
   }
@@ -363,8 +374,11 @@ class Emulation {
               const std::vector<const Reals*>& in, const std::vector<Shape>& shapes) {
     const std::string name(op.name());
     const auto size = place(element_count(type.shape));
-    if (const Multilinear* form = as_multilinear(op)) return multilinear(*form, in);
-    if (const auto form = as_convolution(op)) return convolution(*form, in);
+    if (const Multilinear* form = op.multilinear()) return multilinear(*form, in);
+    if (const ConvForm* form = op.convolution()) return convolution(*form, in);
+    if (const IndexMapOp* copies = op.index_map();
+        copies != nullptr && !copies->outputs()[0].map.has_weights())
+      return copied(copies->outputs()[0].map, *in[0]);
     if (name == "Add" || name == "Sub" || name == "Mul" || name == "Div")
       return broadcast(name, *in[0], *in[1], shapes[0], shapes[1], type.shape);
     if (name == "BatchNormalization")
@@ -374,9 +388,8 @@ class Emulation {
     if (name == "AveragePool" || name == "GlobalAveragePool" || name == "ReduceMean" ||
         name == "ReduceSum")
       return entry_sums(op, in, shapes, size, true);
-    static const char* const kExact[] = {"Reshape", "Flatten", "Transpose",     "Squeeze", "Slice",
-                                         "Concat",  "MaxPool", "GlobalMaxPool", "Max",     "Min",
-                                         "Pad",     "Gather",  "Identity",      "Cast"};
+    static const char* const kExact[] = {"Concat", "MaxPool", "GlobalMaxPool",
+                                         "Max",    "Min",     "Cast"};
     Reals out;
     if (std::ranges::find(kExact, name) != std::end(kExact)) {
       std::vector<Tensor> tensors;
@@ -388,7 +401,12 @@ class Emulation {
       for (Index i = 0; i < made[0].size(); ++i) out.push_back(values_.round(made[0].at(i)));
       return out;
     }
-    for (const double x : *in[0]) out.push_back(function(name, value, x));
+    const auto clip = as_clip(op);
+    for (const double x : *in[0]) {
+      out.push_back(
+          !clip ? function(name, value, x)
+                : std::min(std::max(x, values_.round(clip->lower)), values_.round(clip->upper)));
+    }
     return out;
   }
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "io/onnx_proto.h"
+#include "io/onnx/onnx_proto.h"
 #include "lipscope/model.h"
 
 namespace lipscope::testing_support {

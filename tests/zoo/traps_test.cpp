@@ -8,7 +8,7 @@
 
 #include "base/rounding.h"
 #include "estimate/composition.h"
-#include "linalg/operator_norm.h"
+#include "linalg/norm/operator_norm.h"
 #include "lipscope/bound.h"
 #include "lipscope/select.h"
 #include "tests/support/graph_maker.h"

@@ -15,18 +15,18 @@
 #include "estimate/eclipse_recursion.h"
 #include "estimate/method.h"
 #include "estimate/sdp_query.h"
+#include "net/problem.h"
 #include "sdp/lmi.h"
 
 namespace lipscope {
 namespace {
 
-constexpr double kFirst = 1e9;             // operations of a proof
-constexpr double kMostBlockDoubles = 5e8;  // numbers it holds
-constexpr double kOperations = 5e9;        // of the proof, per second of pass and proof together
+constexpr double kFirst = 1e9;       // operations of a proof
+constexpr double kOperations = 5e9;  // of the proof, per second of pass and proof together
 constexpr double kShareOfTime = 0.025;
 
 std::string why_too_large(const MethodRun& run, const BlockCost& cost) {
-  if (cost.doubles > kMostBlockDoubles) return "layers too large to factor";
+  if (cost.doubles > kMostProofDoubles) return "layers too large to factor";
   const double seconds = cost.operations / kOperations;
   const double left = run.seconds_left();
   if (seconds <= kShareOfTime * left) return {};
@@ -34,7 +34,7 @@ std::string why_too_large(const MethodRun& run, const BlockCost& cost) {
                      left);
 }
 
-void answer(const MethodRun& run, const SdpNetwork& network) {
+void answer(const MethodRun& run, const UnitNetwork& network) {
   const auto stop = [&] { return run.should_stop(); };
   const auto plain = eclipse_multipliers(network, stop);
   if (!plain) return run.decline("stopped, or numbers outside the range of doubles");
@@ -50,20 +50,19 @@ void answer(const MethodRun& run, const SdpNetwork& network) {
 }
 
 void run_eclipse_fast_first(const MethodRun& run) {
-  std::string reason;
   if (!is_small(*run.query.graph)) return;
-  const SdpNetwork* network = run.unit_network(reason);
+  const Expected<UnitNetwork>& network = run.problem.units();
   if (network && proof_cost(*network).operations <= kFirst) answer(run, *network);
 }
 
 void run_eclipse_fast(const MethodRun& run) {
-  std::string reason;
-  const SdpNetwork* network = run.unit_network(reason);
-  if (!network) return run.decline(reason);
+  const Expected<UnitNetwork>& network = run.problem.units();
+  if (!network) return run.decline(network.reason());
   const BlockCost cost = proof_cost(*network);
   if (cost.operations <= kFirst && is_small(*run.query.graph))
     return;  // run_eclipse_fast_first has answered
-  if (reason = why_too_large(run, cost); !reason.empty()) return run.decline(reason);
+  if (const std::string reason = why_too_large(run, cost); !reason.empty())
+    return run.decline(reason);
   answer(run, *network);
 }
 

@@ -33,7 +33,7 @@ std::unique_ptr<SearchRegion> region_of_exact_global(const LayeredNet& net, cons
 void run_exact_global(const MethodRun& run) {
   search_pieces(run, {.name = "exact-global",
                       .share = 0.5,
-                      .most_weights = kMostPieceWeights,
+                      .most_weights = kMostChainWeights,
                       .make_region = region_of_exact_global});
 }
 void run_exact_global_first(const MethodRun& run) {

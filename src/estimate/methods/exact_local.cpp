@@ -37,7 +37,7 @@ std::unique_ptr<SearchRegion> region_of_exact_local(const LayeredNet& net, const
 void run_exact_local(const MethodRun& run) {
   search_pieces(run, {.name = "exact-local",
                       .share = 0.75,
-                      .most_weights = kMostPieceWeights,
+                      .most_weights = kMostChainWeights,
                       .reduces = true,
                       .make_region = region_of_exact_local});
 }

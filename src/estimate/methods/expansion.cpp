@@ -12,6 +12,7 @@
 #include <cmath>
 
 #include "estimate/method.h"
+#include "net/problem.h"
 #include "sdp/network_bounds.h"
 
 namespace lipscope {
@@ -27,8 +28,7 @@ void run_expansion(const MethodRun& run) {
   if (!run.named && run.has_answered("graph-jacobian"))
     return run.decline("graph-jacobian is closer");
   const bool euclidean = run.query.norms == NormPair{Norm(2), Norm(2)};
-  std::string reason;
-  if (!run.named && !euclidean && run.local_net(reason) != nullptr)
+  if (!run.named && !euclidean && run.problem.local_chain())
     return run.decline("exact-local is made for such networks");
   const Expansion found = expansion_bound(*run.query.graph, run.query.norms, run.query.domain,
                                           [&] { return run.should_stop(); });

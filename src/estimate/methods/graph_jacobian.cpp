@@ -11,6 +11,7 @@
 #include <cmath>
 
 #include "estimate/method.h"
+#include "net/problem.h"
 #include "sdp/network_bounds.h"
 
 namespace lipscope {
@@ -21,8 +22,7 @@ std::string graph_jacobian_query_unsupported(const Query& query) {
 }
 
 void run_graph_jacobian(const MethodRun& run) {
-  std::string reason;
-  if (!run.named && run.local_net(reason) != nullptr)
+  if (!run.named && run.problem.local_chain())
     return run.decline("exact-local is made for such networks");
   const GraphJacobian found = graph_jacobian_bound(
       *run.query.graph, run.query.norms, run.query.domain, [&] { return run.should_stop(); });

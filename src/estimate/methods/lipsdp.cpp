@@ -14,17 +14,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "bounds/boxes.h"
 #include "estimate/composition.h"
 #include "estimate/lipsdp_solver.h"
 #include "estimate/method.h"
 #include "estimate/segments.h"
-#include "pieces/local_net.h"
 
 namespace lipscope {
 namespace {
-
-constexpr double kMostProofDoubles = 5e8;
 
 // The gap to end with: a proof of a large network costs seconds.
 double gap_for(double operations) {
@@ -38,23 +34,19 @@ std::string lipsdp_unsupported(const Query& query) {
 // What is proved of each segment so far; the rest are gains.
 class SegmentRun {
  public:
-  explicit SegmentRun(const MethodRun& run)
-      : run_(run),
-        graph_(*run.query.graph),
-        boxes_(graph_, input_boxes(graph_, run.query.domain)) {}
+  explicit SegmentRun(const MethodRun& run) : run_(run), graph_(*run.query.graph) {}
 
   void run() {
     std::string reason;
     if (!run_.named && run_.has_answered("local-lipsdp")) {
-      const LocalNet* local = run_.local_net(reason);
-      if (local != nullptr && local->open)
+      const Expected<LocalNet>& local = run_.problem.local_chain();
+      if (local && local->unstable)
         return run_.decline("most units have one slope here: local-lipsdp is about the others");
     }
     // One factorisation on a usual machine: 3e10 operations per second.
-    const SegmentLimits limits{kMostSdpEntries, kMostProofDoubles, 2e10 * seconds_left(),
+    const SegmentLimits limits{kMostProofDoubles, 2e10 * seconds_left(),
                                [&] { return run_.should_stop() || seconds_left() < 0.7 * given_; }};
-    const auto segments = sdp_segments(
-        graph_, [&](ValueId id) -> const Box& { return boxes_.at(id); }, limits, reason);
+    const auto segments = sdp_segments(run_.problem, limits, reason);
     if (segments.empty()) return run_.decline(reason);
     proofs_.resize(segments.size());
     const bool whole = is_whole(segments[0]);
@@ -78,7 +70,7 @@ class SegmentRun {
 
   // `reserved`: seconds left to the segments behind.
   void solve(const std::vector<SdpSegment>& segments, std::size_t s, double reserved) {
-    const SdpNetwork& network = segments[s].network;
+    const UnitNetwork& network = *segments[s].network;
     const double operations = proof_cost(network).operations;
     double seconds = operations / 3e10, best = HUGE_VAL;
     const auto too_late = [&] { return run_.interrupted() || seconds_left() < -0.02 * given_; };
@@ -99,7 +91,7 @@ class SegmentRun {
 
   void report(const std::vector<SdpSegment>& segments, double gap) {
     if (is_whole(segments[0])) {
-      const double constant = constant_up(segments[0].network, proofs_[0]->rho);
+      const double constant = constant_up(*segments[0].network, proofs_[0]->rho);
       return run_.report({constant, Guarantee::kProved, "lipsdp"},
                          {.proof = MultiplierProof{{*proofs_[0]}}, .gap = gap});
     }
@@ -108,7 +100,7 @@ class SegmentRun {
     for (std::size_t s = 0; s < segments.size(); ++s) {
       if (!proofs_[s]) continue;
       const SdpSegment& segment = segments[s];
-      known.push_back({segment.from, segment.to, constant_up(segment.network, proofs_[s]->rho)});
+      known.push_back({segment.from, segment.to, constant_up(*segment.network, proofs_[s]->rho)});
       chains.push_back(*proofs_[s]);
       const auto inputs = graph_.inputs();
       if (std::ranges::find(inputs, segment.from) == inputs.end())
@@ -124,7 +116,6 @@ class SegmentRun {
 
   const MethodRun& run_;
   const Graph& graph_;
-  ValueBoxes boxes_;
   double given_ = seconds_left();
   std::vector<std::optional<ChainProof>> proofs_;
 };

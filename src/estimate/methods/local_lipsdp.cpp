@@ -22,8 +22,8 @@
 #include "base/rounding.h"
 #include "estimate/local_bound_run.h"
 #include "estimate/piece_run.h"
+#include "net/problem.h"
 #include "pieces/bounded_region.h"
-#include "pieces/local_net.h"
 #include "search/multiplier_search.h"
 
 namespace lipscope {
@@ -43,13 +43,13 @@ class Solver {
     Multipliers multipliers;
   };
   Found solve(const Slopes& slopes, const std::function<bool()>& stop) {
-    constexpr int kSteps = 40, kPatience = 4;
-    constexpr double kProgress = 1e-3;
+    constexpr int kSteps = 40, kQuietSteps = 4;
+    constexpr double kWorthwhile = 1e-3;
     search_.restrict_to(slopes);
     Found best;
     for (const auto& layer : slopes) best.multipliers.emplace_back(layer.size(), 0.0);
     best.upper = bound_.up(slopes, best.multipliers);
-    for (int since = 0; since < kPatience && !stop(); ++since) {
+    for (int since = 0; since < kQuietSteps && !stop(); ++since) {
       const double before = best.upper;
       for (int step = 0; step < kSteps; ++step) search_.step();
       // Up to a margin that proves something, then down as long as that helps.
@@ -61,8 +61,8 @@ class Solver {
         margin_ = works;
         break;
       }
-      if (best.upper < before * (1 - kProgress)) since = -1;
-      if (best.upper < search_.value() * (1 + kProgress)) break;
+      if (best.upper < before * (1 - kWorthwhile)) since = -1;
+      if (best.upper < search_.value() * (1 + kWorthwhile)) break;
     }
     return best;
   }
@@ -85,10 +85,9 @@ class Solver {
 void run_local_lipsdp(const MethodRun& run) {
   constexpr int kRounds = 6;
   const double share_of_time = run.named ? 1 : 0.1;
-  std::string reason;
-  const LocalNet* local = run.local_net(reason);
-  if (local == nullptr) return run.decline(reason);
-  const LayeredNet* net = &local->net;
+  const Expected<LocalNet>& local = run.problem.local_chain();
+  if (!local) return run.decline(local.reason());
+  const LayeredNet* net = local->net.get();
   const Parts parts = *parts_of(run.query.norms, net->inputs(), net->outputs());
   const double left = run.seconds_left();
   const double seconds = root_seconds(*net, parts, true);
@@ -116,21 +115,21 @@ void run_local_lipsdp(const MethodRun& run) {
       found = part.solve(along, stop);
       upper = std::max(upper, found.upper);
       tree.nodes.emplace_back();
-      tree.nodes.back().multipliers = of_open_units(along, found.multipliers);
+      tree.nodes.back().multipliers = of_unstable_units(along, found.multipliers);
     }
     upper = claim_of_cases(upper);
     if (!(upper < best)) break;
     best = upper;
     run.report(
         {upper, Guarantee::kProved, "local-lipsdp"},
-        {.proof = CaseProof{std::make_shared<const CaseTree>(std::move(tree)), local->open}});
-    const std::size_t open = region.open_units();
+        {.proof = CaseProof{std::make_shared<const CaseTree>(std::move(tree)), local->unstable}});
+    const std::size_t open = region.unstable_units();
     if (open == 0) break;
     if (!parts.whole) found = whole.solve(slopes, stop);
     narrowing.push_back(std::move(found.multipliers));
     // Functions without a kink may gain from ranges that leave as many units open.
     if (!region.narrow(narrowing.back()) ||
-        (net->piecewise_linear() && region.open_units() == open))
+        (net->piecewise_linear() && region.unstable_units() == open))
       break;
   }
 }

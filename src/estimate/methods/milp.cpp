@@ -36,9 +36,9 @@ std::string milp_unsupported(const Query& query) {
 
 void run_milp(const MethodRun& run) {
   constexpr Index kMostWeights = 1'000'000;
-  std::string reason;
-  const auto net = as_layered_net(*run.query.graph, kMostWeights, reason);
-  if (!net) return run.decline(reason);
+  const Expected<LocalNet> chain = small_chain(run.problem, kMostWeights);
+  if (!chain) return run.decline(chain.reason());
+  const LayeredNet* net = chain->net.get();
   if (!net->kinks_at_zero()) return run.decline("units without a kink at zero alone");
   const Parts parts = *parts_of(run.query.norms, net->inputs(), net->outputs());
   BoundedSearch region(*net, run.query.domain);

@@ -18,6 +18,7 @@
 #include "estimate/pattern_search.h"
 #include "estimate/quotient.h"
 #include "estimate/sdp_query.h"
+#include "net/problem.h"
 
 namespace lipscope {
 namespace {
@@ -33,7 +34,7 @@ std::string pattern_ascent_unsupported(const Query& query) {
 class PatternAscent {
  public:
   // Takes at most so much of the time that is left.
-  PatternAscent(const MethodRun& run, const GatedNet& net, double most)
+  PatternAscent(const MethodRun& run, const PiecewiseLinearNet& net, double most)
       : run_(run),
         projection_(*run.query.graph, run.query.domain),
         start_(run.now()),
@@ -55,7 +56,7 @@ class PatternAscent {
  private:
   static constexpr std::uint64_t kWorkers = 2;
   // Small networks have few pieces.
-  static double time_for(const MethodRun& run, const GatedNet& net, double most) {
+  static double time_for(const MethodRun& run, const PiecewiseLinearNet& net, double most) {
     const double enough = 0.3 + 0.1 * static_cast<double>(net.units());
     return std::min(enough, most * run.seconds_left());
   }
@@ -105,10 +106,11 @@ class PatternAscent {
 };
 
 void search_patterns(const MethodRun& run, double most) {
-  std::string reason;
-  if (run.unit_network(reason) == nullptr) return run.decline(reason);
-  const auto net = GatedNet::read(*run.query.graph, run.query.domain, reason);
-  if (!net) return run.decline(reason);
+  if (!run.problem.units()) return run.decline(run.problem.units().reason());
+  const auto& network = run.problem.network();
+  if (!network) return run.decline(network.reason());
+  const auto net = PiecewiseLinearNet::of(*network);
+  if (!net) return run.decline(net.reason());
   PatternAscent(run, *net, most).search();
 }
 
