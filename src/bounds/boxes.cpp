@@ -85,7 +85,8 @@ ValueBoxes::ValueBoxes(const Graph& graph, std::span<const Box> inputs, BoxMargi
 }
 
 const Box& ValueBoxes::at(ValueId id) {
-  while (done_ < maker_[id.index]) propagate(graph_.nodes()[done_++]);
+  // Counted once it is found: a stop in between leaves it to be found again.
+  for (; done_ < maker_[id.index]; ++done_) propagate(graph_.nodes()[done_]);
   const Value& value = graph_.value(id);
   Box& box = boxes_[id.index];
   // Nobody follows integers that are not constants: they may be any.

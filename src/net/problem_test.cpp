@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 
+#include "base/checkpoint.h"
 #include "estimate/chain_for_test.h"
 #include "estimate/counted_for_test.h"
 #include "lipscope/robustness.h"
@@ -87,6 +89,63 @@ TEST(Problem, SlopesOfMaximaOverSeveralRounds) {
     EXPECT_EQ(networks_read(), before + 1);
     expect_same(*problem.units(), *read_on(graph, query.domain));
   }
+}
+
+// Ends a run at its n-th checkpoint, counted from 0.
+class StopAt final : public Watch {
+ public:
+  explicit StopAt(int n) : left_(n) { errand().watch = this; }
+  ~StopAt() { errand().watch = nullptr; }
+  StopAt(const StopAt&) = delete;
+  StopAt& operator=(const StopAt&) = delete;
+  void look(const Errand&) const override {
+    if (left_-- == 0) throw Stopped{StopCause::kInterrupt};
+  }
+
+ private:
+  mutable int left_;
+};
+
+// A run that is stopped goes on with the Problem to say what it has: wherever the stop came, what
+// is asked for again is whole.
+TEST(Problem, IsWholeAfterAStopAtAnyPlace) {
+  Rng rng(11);
+  int stops = 0;
+  for (int trial = 0; trial < 12; ++trial) {
+    const Graph graph = trial % 3 == 0
+                            ? testing_support::random_residual(rng)
+                            : random_pieces(rng, 4, {6, 5, 4}, 2, testing_support::kAllKinks);
+    const Domain domain = trial % 2 == 0
+                              ? Domain{}
+                              : ball_around(random_tensor(rng, {input_size(graph)}, -1, 1), 0.5);
+    const Query query{.graph = &graph, .domain = domain};
+    ValueBoxes expected_boxes(graph, input_boxes(graph, domain));
+    const auto expected = read_on(graph, domain);
+    bool stopped = true;
+    for (int place = 0; stopped; ++place) {
+      Problem problem(query);
+      stopped = false;
+      try {
+        const StopAt watch(place);
+        for (const Node& node : graph.nodes()) static_cast<void>(problem.box(node.outputs[0]));
+        static_cast<void>(problem.units());
+        static_cast<void>(problem.local_chain());
+      } catch (const Stopped&) {
+        stopped = true;
+        ++stops;
+      }
+      for (const Node& node : graph.nodes()) {
+        const Box &a = problem.box(node.outputs[0]), &b = expected_boxes.at(node.outputs[0]);
+        ASSERT_TRUE(std::ranges::equal(a.lower.doubles(), b.lower.doubles())) << place;
+        ASSERT_TRUE(std::ranges::equal(a.upper.doubles(), b.upper.doubles())) << place;
+      }
+      ASSERT_EQ(static_cast<bool>(problem.units()), static_cast<bool>(expected));
+      if (expected) expect_same(*problem.units(), *expected);
+      ASSERT_EQ(static_cast<bool>(problem.local_chain()),
+                static_cast<bool>(Problem(query).local_chain()));
+    }
+  }
+  EXPECT_GT(stops, 100);
 }
 
 // x, two layers of ReLUs, and a third or a softmax.
