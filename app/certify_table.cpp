@@ -98,7 +98,7 @@ Index CertifyTable::certified_at(double radius) const {
   return count_rows(rows, [&](const SampleRow& row) { return certified(row, radius); });
 }
 
-Index CertifyTable::standing_at(double radius) const {
+Index CertifyTable::unbroken_at(double radius) const {
   return count_rows(rows, [&](const SampleRow& row) {
     return row.right() && !(row.attack_radius && *row.attack_radius <= radius);
   });
@@ -115,7 +115,7 @@ Verdict CertifyTable::verdict() const {
   if (!required) return Verdict::kHolds;
   const double least = required->percent * static_cast<double>(count());
   if (100 * static_cast<double>(certified_at(required->radius)) >= least) return Verdict::kHolds;
-  const bool refuted = 100 * static_cast<double>(standing_at(required->radius)) < least;
+  const bool refuted = 100 * static_cast<double>(unbroken_at(required->radius)) < least;
   return refuted && !computed ? Verdict::kFails : Verdict::kOpen;
 }
 
@@ -188,7 +188,7 @@ void add_table(const CertifyTable& table, Json& document) {
         {"radius", radius},
         {"accuracy", share(table.certified_at(radius), table.count())},
         {"attacked_accuracy",
-         table.attacked ? Json(share(table.standing_at(radius), table.count())) : Json(nullptr)}};
+         table.attacked ? Json(share(table.unbroken_at(radius), table.count())) : Json(nullptr)}};
     if (table.attacked) row["open"] = share(table.open_at(radius), table.count());
     document["certified"].push_back(std::move(row));
   }

@@ -50,7 +50,7 @@ struct CertifyTable {
   [[nodiscard]] Index clean() const;
   [[nodiscard]] Index certified_at(double radius) const;
   // Right and not known to have another class within the radius.
-  [[nodiscard]] Index standing_at(double radius) const;
+  [[nodiscard]] Index unbroken_at(double radius) const;
   // Neither certified nor known to have another class within the radius.
   [[nodiscard]] Index open_at(double radius) const;
   // Of the requirement; holds when there is none. Attacks are on the real-valued function and

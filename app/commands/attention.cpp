@@ -40,7 +40,7 @@ struct AttentionFlags {
 
 struct AttentionAnswer {
   std::string file, sha256;
-  AttentionQuestion question;
+  AttentionQuery question;
   AttentionReport report;
   Conventions conventions;
   Index sample = 0;
@@ -48,8 +48,8 @@ struct AttentionAnswer {
   double seconds = 0;
 };
 
-AttentionQuestion read_attention_question(const AttentionFlags& flags, const Common& common) {
-  AttentionQuestion question;
+AttentionQuery read_attention_question(const AttentionFlags& flags, const Common& common) {
+  AttentionQuery question;
   question.epsilons = flags.epsilons;
   question.seed = common.seed;
   question.jasmin_rank = flags.rank;
@@ -125,8 +125,7 @@ Json local_json(const std::optional<Bound>& lower, const std::optional<Bound>& u
   return {{"lower", to_json(lower)}, {"upper", to_json(upper)}};
 }
 
-Json head_json(const HeadReport& head, const BlockReport& block,
-               const AttentionQuestion& question) {
+Json head_json(const HeadReport& head, const BlockReport& block, const AttentionQuery& question) {
   Json softmax = Json::object(), bounds = Json::array(), empirical = Json::array();
   for (std::size_t j = 0; j < question.norms.size(); ++j) {
     const SoftmaxSummary& s = head.softmax[j];
@@ -163,7 +162,7 @@ Json head_json(const HeadReport& head, const BlockReport& block,
 }
 
 Json attention_document(const AttentionAnswer& result) {
-  const AttentionQuestion& question = result.question;
+  const AttentionQuery& question = result.question;
   const AttentionReport& report = result.report;
   Json blocks = Json::array();
   for (std::size_t b = 0; b < report.blocks.size(); ++b) {
@@ -207,7 +206,7 @@ std::string side_text(const std::optional<Bound>& bound, bool lower) {
 
 std::string attention_text(const AttentionAnswer& result) {
   const AttentionReport& report = result.report;
-  const AttentionQuestion& question = result.question;
+  const AttentionQuery& question = result.question;
   std::string text = fmt::format("{}  {} attention block{}", one_line(result.file),
                                  report.blocks.size(), report.blocks.size() == 1 ? "" : "s");
   if (!report.from.empty()) text += fmt::format(", from the output of {}", one_line(report.from));

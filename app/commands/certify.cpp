@@ -61,7 +61,7 @@ std::string accuracy_table(const CertifyTable& table) {
   for (const double radius : table.radii) {
     rows.push_back({fmt::format("{:.6g}", radius), percent(table.certified_at(radius), count)});
     if (!table.attacked) continue;
-    rows.back().push_back(percent(table.standing_at(radius), count));
+    rows.back().push_back(percent(table.unbroken_at(radius), count));
     rows.back().push_back(percent(table.open_at(radius), count));
   }
   return format_table(rows);

@@ -37,8 +37,8 @@ struct GainClaim {
 struct ChainProof {
   double rho = 0;
   std::vector<std::vector<double>> multipliers;  // by activation, by entry
-  std::string from = {}, at = {};                // names; empty: the input, the output
-  [[nodiscard]] bool whole() const { return from.empty() && at.empty(); }
+  std::string from = {}, to = {};                // names; empty: the input, the output
+  [[nodiscard]] bool whole() const { return from.empty() && to.empty(); }
 };
 
 // A unit of a network read as a chain of layers: its layer and its place there.
@@ -53,7 +53,7 @@ struct CaseTree {
   // Non-negative weights, not all zero, with which the signed values before the units, less their
   // kinks, add up to nothing: then they cannot all be positive. `constant`: so does a positive
   // constant. A negative weight is that of the upper kink of a unit between two.
-  struct Empty {
+  struct InfeasibilityProof {
     std::vector<UnitId> units;
     std::vector<double> weights;
     bool constant = false;
@@ -62,7 +62,7 @@ struct CaseTree {
     std::optional<UnitId> split;
     double at = 0;                                 // where the value before the unit is split
     std::array<std::size_t, 2> children = {0, 0};  // below, above
-    Empty empty;
+    InfeasibilityProof empty;
     std::vector<double> multipliers;  // of units without a sign, in their order
   };
   std::vector<Node> nodes;  // the first ones are roots: one per part of the Jacobian

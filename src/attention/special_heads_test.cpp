@@ -79,7 +79,7 @@ Graph special_graph(const SpecialSpelling& s) {
 }
 
 AttentionReport special_study(const Graph& graph, const Tensor& x) {
-  AttentionQuestion question;
+  AttentionQuery question;
   question.norms = {parse_norms("2")};
   return study_attention(graph, std::vector{x}, question, "test", *RunClock::by_wall(HUGE_VAL));
 }

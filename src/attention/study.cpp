@@ -110,7 +110,7 @@ RowFigures row_figures(std::span<const double> scores, Index rank) {
   return out;
 }
 
-void describe_rows(const Tensor& scores, const AttentionQuestion& question, HeadReport& head,
+void describe_rows(const Tensor& scores, const AttentionQuery& question, HeadReport& head,
                    const std::string& name) {
   SoftmaxQuestion ask;
   ask.norms = question.norms;
@@ -142,7 +142,7 @@ void keep_least(std::optional<Bound>& best, double value, const std::string& the
 }
 
 // What the theorems say about one head.
-void bound_head(const HeadAt& at, const AttentionQuestion& question, bool form_jacobian,
+void bound_head(const HeadAt& at, const AttentionQuery& question, bool form_jacobian,
                 HeadReport& head) {
   const auto add = [&](const char* name, const char* norm, double value, Guarantee guarantee,
                        const char* theorem) {
@@ -238,7 +238,7 @@ double projection_gain(const Dependence& dependence, const AttentionBlock& block
 
 class Study {
  public:
-  Study(const MovingModel& model, const AttentionQuestion& question, const std::string& name,
+  Study(const MovingModel& model, const AttentionQuery& question, const std::string& name,
         const RunClock& clock)
       : model_(model),
         question_(question),
@@ -419,7 +419,7 @@ class Study {
   }
 
   const MovingModel& model_;
-  const AttentionQuestion& question_;
+  const AttentionQuery& question_;
   const std::string& name_;
   const RunClock& clock_;
   std::function<bool()> should_stop_ = [this] { return clock_.passed(clock_.limit()); };
@@ -431,7 +431,7 @@ class Study {
 }  // namespace
 
 AttentionReport study_attention(const Graph& graph, std::span<const Tensor> inputs,
-                                const AttentionQuestion& question, const std::string& name,
+                                const AttentionQuery& question, const std::string& name,
                                 const RunClock& clock) {
   const MovingModel model = moving_model(graph, inputs);
   std::vector<AttentionBlock> blocks = find_attention(model.graph);

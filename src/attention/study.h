@@ -16,7 +16,7 @@
 
 namespace lipscope {
 
-struct AttentionQuestion {
+struct AttentionQuery {
   std::vector<NormPair> norms;   // of the softmax rows
   std::optional<double> radius;  // of a ball of tokens, for heads and blocks
   TokenNorm ball = TokenNorm::kFrobenius;
@@ -58,7 +58,7 @@ struct AttentionReport {
 // at the limit of the clock with what there is: the whole model at the point comes first, then the
 // blocks, then what needs a ball.
 [[nodiscard]] AttentionReport study_attention(const Graph& graph, std::span<const Tensor> inputs,
-                                              const AttentionQuestion& question,
+                                              const AttentionQuery& question,
                                               const std::string& name, const RunClock& clock);
 
 }  // namespace lipscope

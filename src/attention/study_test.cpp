@@ -17,7 +17,7 @@ AttentionReport study(const Graph& graph, std::optional<double> radius = {},
   std::vector<Tensor> inputs;
   for (const ValueId id : graph.inputs())
     inputs.push_back(random_tensor(rng, graph.value(id).type.shape));
-  AttentionQuestion question;
+  AttentionQuery question;
   question.norms = {parse_norms("2")};
   question.radius = radius;
   question.ball = ball;

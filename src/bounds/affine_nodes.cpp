@@ -35,9 +35,9 @@ class MatrixReader {
   }
   [[nodiscard]] bool finite() const { return finite_; }
 
-  [[nodiscard]] AffineNode::Part part(std::size_t rows, std::size_t columns) const {
-    AffineNode::Part part;
-    SparseRows& m = part.matrix;
+  [[nodiscard]] AffineNode::Block block(std::size_t rows, std::size_t columns) const {
+    AffineNode::Block block;
+    SparseRows& m = block.matrix;
     m.begin.assign(rows + 1, 0);
     for (const auto row : rows_) ++m.begin[row + 1];
     for (std::size_t i = 0; i < rows; ++i) m.begin[i + 1] += m.begin[i];
@@ -50,9 +50,9 @@ class MatrixReader {
       m.columns[to] = columns_[k];
       m.weights[to] = weights_[k];
       if (k < width_.size()) m.width[to] = width_[k];
-      part.most_terms = std::max(part.most_terms, ++terms[columns_[k]]);
+      block.most_terms = std::max(block.most_terms, ++terms[columns_[k]]);
     }
-    return part;
+    return block;
   }
 
  private:
@@ -109,10 +109,10 @@ std::optional<AffineNode> AffineNodes::read(const Graph& graph, const Node& node
           query, [&](Index i, Index j, double lo, double hi) { reader.add(i, j, lo, hi); });
       if (!known || !reader.finite()) return std::nullopt;
       const auto columns = static_cast<std::size_t>(anywhere[k].lower.size());
-      found.parts.push_back(
-          reader.part(static_cast<std::size_t>(element_count(type.shape)), columns));
-      found.parts.back().input = k;
-      found.parts.back().output = o;
+      found.blocks.push_back(
+          reader.block(static_cast<std::size_t>(element_count(type.shape)), columns));
+      found.blocks.back().input = k;
+      found.blocks.back().output = o;
     }
   }
   const auto constants = node.op->range(at_zero);

@@ -19,12 +19,12 @@ struct SparseRows {
 };
 
 struct AffineNode {
-  struct Part {
+  struct Block {
     std::size_t input = 0, output = 0;
     SparseRows matrix;
     Index most_terms = 0;  // of a column
   };
-  std::vector<Part> parts;
+  std::vector<Block> blocks;
   std::vector<std::vector<Interval>> constants;  // by output: its value where all that moves is 0
 };
 

@@ -158,10 +158,10 @@ class GradientBuilder {
       if (!nodes_.moves(id)) continue;
       const ValueType type{ElementType::kFloat64, graph_.value(id).type.shape};
       if (affine != nullptr) {
-        const auto part = std::ranges::find_if(affine->parts, [&](const AffineNode::Part& p) {
+        const auto block = std::ranges::find_if(affine->blocks, [&](const AffineNode::Block& p) {
           return p.input == k && p.output == o;
         });
-        add(id, builder_.add(std::make_shared<TransposedRows>(part->matrix, type), {gradient},
+        add(id, builder_.add(std::make_shared<TransposedRows>(block->matrix, type), {gradient},
                              "gradient")[0]);
         continue;
       }

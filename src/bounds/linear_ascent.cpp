@@ -100,9 +100,9 @@ void LinearAscent::forward(std::size_t m, std::size_t o, Table& values) const {
     for (std::size_t i = 0; i < out.low.size(); ++i) {
       double* sum = &to[i * n];
       std::fill_n(sum, n, std::isfinite(out.low[i]) ? out.low[i] : 0);
-      for (const auto& part : out.parts) {
-        const SparseRows& rows = *part.below;
-        const std::vector<double>& from = values[node.inputs[part.input].index];
+      for (const auto& block : out.blocks) {
+        const SparseRows& rows = *block.below;
+        const std::vector<double>& from = values[node.inputs[block.input].index];
         for (auto k = static_cast<std::size_t>(rows.begin[i]);
              k < static_cast<std::size_t>(rows.begin[i + 1]); ++k) {
           const double* x = &from[rows.columns[k] * n];
@@ -117,9 +117,9 @@ void LinearAscent::forward(std::size_t m, std::size_t o, Table& values) const {
     for (std::size_t r = 0; r < n; ++r) {
       const bool above = kept_[m][i * n + r] < 0;
       double value = above ? out.high[i] : out.low[i];
-      for (const auto& part : out.parts) {
-        const SparseRows& rows = above ? *part.above : *part.below;
-        const std::vector<double>& from = values[node.inputs[part.input].index];
+      for (const auto& block : out.blocks) {
+        const SparseRows& rows = above ? *block.above : *block.below;
+        const std::vector<double>& from = values[node.inputs[block.input].index];
         for (auto k = static_cast<std::size_t>(rows.begin[i]);
              k < static_cast<std::size_t>(rows.begin[i + 1]); ++k)
           value += rows.weights[k] * from[rows.columns[k] * n + r];
@@ -164,7 +164,7 @@ void LinearAscent::move_shares(const Pace& pace, const Table& values) {
     for (std::size_t e = 0; e < mix_[m].size(); ++e) {
       const std::size_t i = e / n;
       const double a = kept_[m][e];
-      const SparseRows& own = a > 0 ? *out.parts[0].below : *out.parts[0].above;
+      const SparseRows& own = a > 0 ? *out.blocks[0].below : *out.blocks[0].above;
       const auto k = static_cast<std::size_t>(own.begin[i]);
       const double slope = own.begin[i] < own.begin[i + 1] ? own.weights[k] : 0;
       gradient[e] = a > 0   ? a * ((other.below[i] - slope) * x[e] + other.low[i] - out.low[i])

@@ -26,7 +26,7 @@ class LinearAscent {
   [[nodiscard]] const Table& weights() const { return kept_; }
   // By value: what the chosen affine functions are where the last bounds() are taken.
   [[nodiscard]] Table values() const;
-  // Moves the choice, in step 0 of so many steps by about `way` of what there is.
+  // Moves the choice; `way` is the initial step, as a fraction of the range.
   void move(int step, int steps, double way);
 
  private:

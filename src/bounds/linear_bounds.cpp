@@ -84,8 +84,8 @@ void LinearBounds::pull(const Node& node, const Forms& forms, Rows& rows) const 
     const std::vector<RowCuts::Lines>& cut =
         rows.cuts != nullptr ? rows.cuts->lines[position] : uncut;
     auto next_cut = cut.begin();
-    for (const Forms::Part& part : out.parts) {
-      const ValueId id = node.inputs[part.input];
+    for (const Forms::Block& block : out.blocks) {
+      const ValueId id = node.inputs[block.input];
       std::vector<double>& to = rows.weights[id.index];
       if (to.empty())
         to.resize(static_cast<std::size_t>(element_count(graph_.value(id).type.shape)) * n);
@@ -117,13 +117,13 @@ void LinearBounds::pull(const Node& node, const Forms& forms, Rows& rows) const 
              k < static_cast<std::size_t>(m.begin[i + 1]); ++k)
           add_scaled(&to[m.columns[k] * n], factor, m.weights[k], n);
       };
-      for (const Forms::Part& part : out.parts) {
-        std::vector<double>& to = rows.weights[node.inputs[part.input].index];
-        if (part.below == part.above) {
-          spread(*part.below, to, a);
+      for (const Forms::Block& block : out.blocks) {
+        std::vector<double>& to = rows.weights[node.inputs[block.input].index];
+        if (block.below == block.above) {
+          spread(*block.below, to, a);
         } else {
-          if (any_positive) spread(*part.below, to, positive.data());
-          if (any_negative) spread(*part.above, to, negative.data());
+          if (any_positive) spread(*block.below, to, positive.data());
+          if (any_negative) spread(*block.above, to, negative.data());
         }
       }
       if (any_positive) rows.add_offsets(positive, out.low[i], out.low_loss[i]);

@@ -54,8 +54,8 @@ void LinearBounds::find_terms() {
   for (std::size_t n = 0; n < graph_.nodes().size(); ++n) {
     const Node& node = graph_.nodes()[n];
     if (const AffineNode* affine = nodes_.at(n)) {
-      for (const AffineNode::Part& part : affine->parts)
-        terms_[node.inputs[part.input].index] += static_cast<double>(part.most_terms);
+      for (const AffineNode::Block& block : affine->blocks)
+        terms_[node.inputs[block.input].index] += static_cast<double>(block.most_terms);
     } else {
       for (const ValueId id : node.inputs) terms_[id.index] += most_terms(graph_, node);
     }
@@ -80,11 +80,11 @@ LinearBounds::Forms LinearBounds::affine_forms(std::size_t n) {
     }
     out.low_loss.resize(out.low.size());
   }
-  for (const AffineNode::Part& part : affine.parts) {
-    Forms::Output& out = forms.outputs[part.output];
-    const ValueId id = node.inputs[part.input];
-    const SparseRows& m = part.matrix;
-    out.parts.push_back({part.input, &m, &m});
+  for (const AffineNode::Block& block : affine.blocks) {
+    Forms::Output& out = forms.outputs[block.output];
+    const ValueId id = node.inputs[block.input];
+    const SparseRows& m = block.matrix;
+    out.blocks.push_back({block.input, &m, &m});
     forms.work += static_cast<double>(m.columns.size());
     for (std::size_t i = 0; i < m.rows(); ++i) {
       for (auto k = static_cast<std::size_t>(m.begin[i]);
@@ -133,7 +133,7 @@ LinearBounds::Forms LinearBounds::relaxed_forms(std::size_t n) {
       forms.own.push_back(std::make_unique<SparseRows>());
       side = forms.own.back().get();
     }
-    out.parts.push_back({k, by_input[k][0], by_input[k][1]});
+    out.blocks.push_back({k, by_input[k][0], by_input[k][1]});
   }
   for (const bool above : {false, true}) {
     const AffineRows& rows = above ? relaxed->upper : relaxed->lower;

@@ -14,7 +14,7 @@ namespace lipscope {
 // output(x) is at least below.offset + weights x and at most the same of `above`; what it may cost
 // to compute with the weights in floating point is in `loss`, per unit of a weight of the output.
 struct LinearBounds::Forms {
-  struct Part {
+  struct Block {
     std::size_t input = 0;
     const SparseRows* below = nullptr;
     const SparseRows* above = nullptr;  // the same for an affine node
@@ -26,7 +26,7 @@ struct LinearBounds::Forms {
     std::vector<double> split_loss;  // of cutting a weight in two
   };
   struct Output {
-    std::vector<Part> parts;
+    std::vector<Block> blocks;
     std::vector<double> low, high;            // offsets
     std::vector<double> low_loss, high_loss;  // not negative
     std::optional<OtherLines> other = {};

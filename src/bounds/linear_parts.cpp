@@ -100,8 +100,8 @@ LinearParts::LinearParts(LinearBounds& bounds, ValueId value, std::span<const do
     if (!forms || forms->outputs.empty() || !forms->outputs[0].other) continue;
     const auto& out = forms->outputs[0];
     for (std::size_t i = 0; i < out.low.size(); ++i) {
-      if (out.parts[0].below->weights[i] != out.other->below[i] ||
-          out.parts[0].above->weights[i] != out.other->above[i])
+      if (out.blocks[0].below->weights[i] != out.other->below[i] ||
+          out.blocks[0].above->weights[i] != out.other->above[i])
         choices_.push_back({m, i});
     }
   }
@@ -278,8 +278,8 @@ void LinearParts::find_splits(std::span<LinearPart> parts, const std::vector<std
     for (std::size_t e = 0; e < weights.size(); ++e) {
       const std::size_t i = e / n;
       if (cut[e]) continue;
-      consider(e, {out.parts[0].below->weights[i], out.low[i]},
-               {out.parts[0].above->weights[i], out.high[i]});
+      consider(e, {out.blocks[0].below->weights[i], out.low[i]},
+               {out.blocks[0].above->weights[i], out.high[i]});
     }
   }
   for (std::size_t r = 0; r < n; ++r) {

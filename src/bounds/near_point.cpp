@@ -68,7 +68,7 @@ NearPoint::NearPoint(const Graph& graph, std::span<const Box> inputs)
 }
 
 // Boxes of the inputs of a node with the middles in them and the true values inside.
-std::vector<Box> NearPoint::roomy_boxes(const Node& node) {
+std::vector<Box> NearPoint::inflated_boxes(const Node& node) {
   std::vector<Box> boxes;
   for (const ValueId id : node.inputs) {
     Box box = derivative_.values().at(id);
@@ -90,7 +90,7 @@ std::vector<Box> NearPoint::roomy_boxes(const Node& node) {
 double NearPoint::gain(const Node& node, std::size_t k, std::size_t output) {
   const auto key = std::tuple(&node, k, output);
   if (const auto known = gains_.find(key); known != gains_.end()) return known->second;
-  const std::vector<Box> boxes = roomy_boxes(node);
+  const std::vector<Box> boxes = inflated_boxes(node);
   double found = kInf;
   if (output == 0) {
     const auto told = node.op->gain(

@@ -14,7 +14,7 @@ namespace lipscope {
 // gains of the operators. Costs a gain per node. Borrows the graph.
 class NearPoint {
  public:
-  // The inputs are points or boxes so small that nobody minds.
+  // The inputs are points or negligibly small boxes.
   NearPoint(const Graph& graph, std::span<const Box> inputs);
 
   // J d, for a direction over all floating inputs. Nothing when an operator does not tell.
@@ -33,7 +33,7 @@ class NearPoint {
   [[nodiscard]] std::optional<Row> affine_value(const Node& node, std::vector<Box> points);
   bool push_node(const Node& node, DerivativeBoxes::Rows& rows, std::vector<Near>& near);
   [[nodiscard]] double gain(const Node& node, std::size_t k, std::size_t output);
-  [[nodiscard]] std::vector<Box> roomy_boxes(const Node& node);
+  [[nodiscard]] std::vector<Box> inflated_boxes(const Node& node);
 
   const Graph& graph_;
   DerivativeBoxes derivative_;

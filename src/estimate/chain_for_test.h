@@ -136,7 +136,7 @@ inline bool is_chain(const UnitNetwork& network) {
 }
 
 // A chain of dense layers with slopes [lo, hi] whose weights are known up to a radius.
-inline UnitNetwork vague_chain(Rng& rng, const std::vector<Index>& sizes, double radius) {
+inline UnitNetwork uncertain_chain(Rng& rng, const std::vector<Index>& sizes, double radius) {
   UnitNetwork network;
   for (std::size_t k = 0; k < sizes.size(); ++k) {
     UnitNode node;

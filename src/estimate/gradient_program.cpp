@@ -218,7 +218,7 @@ std::vector<GradientTask> gradient_tasks(const LayeredNet& net, const Slopes& sl
   for (Index row = 0; row < net.outputs(); ++row) {
     if (norm == GradientNorm::kOne) {
       std::vector<float> signs;
-      tasks.push_back({.row = row, .limit = rows.up(slopes, row, signs)});
+      tasks.push_back({.row = row, .limit = rows.upper_bound(slopes, row, signs)});
       continue;
     }
     const std::vector<Interval> entries = rows.entries(slopes, row);

@@ -36,7 +36,7 @@ struct JacobianNorms {
 // gradients of <u, f> at both. With |a - b| held, the quotient has gradient at_a / |a - b| for a
 // and -at_b / |a - b| for b: unlike the norm of J, it sees kinks between a and b.
 struct PairQuotients {
-  // (|f(a) - f(b)| - noise) / |a - b|, less what rounding could feign; 0 where it is no number.
+  // (|f(a) - f(b)| - noise) / |a - b|, minus the possible rounding error; 0 where it is no number.
   std::vector<double> value;
   std::vector<double> at_a, at_b;  // J(a)'u, J(b)'u
 };

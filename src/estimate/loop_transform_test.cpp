@@ -104,7 +104,7 @@ TEST(LoopTransform, HoldsForAllWeightsWithinTheirRadii) {
   Rng rng(57);
   for (int trial = 0; trial < 300; ++trial) {
     const double radius = std::pow(10.0, -static_cast<double>(pick(rng, 4)));
-    const UnitNetwork chain = vague_chain(
+    const UnitNetwork chain = uncertain_chain(
         rng, {1 + pick(rng, 4), 1 + pick(rng, 3), 1 + pick(rng, 3), 1 + pick(rng, 3)}, radius);
     for (const char* name : {"2", "1", "inf", "3"}) {
       const NormPair norms = parse_norms(name);

@@ -37,7 +37,7 @@ std::string why_no_pieces(const Query& query) {
   const Index outputs = element_count(graph.value(graph.outputs()[0]).type.shape);
   Index inputs = 0;
   for (const ValueId id : graph.inputs()) inputs += element_count(graph.value(id).type.shape);
-  return search_parts_of(query.norms, inputs, outputs) ? "" : "no search for these norms";
+  return search_decomposition_of(query.norms, inputs, outputs) ? "" : "no search for these norms";
 }
 
 Expected<LocalNet> small_chain(Problem& problem, Index most) {
@@ -45,7 +45,7 @@ Expected<LocalNet> small_chain(Problem& problem, Index most) {
   return problem.local_chain(std::nullopt);
 }
 
-double root_seconds(const LayeredNet& net, const Parts& parts, bool bounded) {
+double root_seconds(const LayeredNet& net, const NormDecomposition& parts, bool bounded) {
   double cost = 0, behind = 0;
   for (std::size_t k = net.layers.size(); k-- > 0;) {
     const double rows = static_cast<double>(net.layers[k].out);
@@ -66,7 +66,8 @@ void search_pieces(const MethodRun& run, const PieceRun& how) {
   if (!local) return run.decline(local.reason());
   const LayeredNet* net = local->net.get();
   std::string reason;
-  const Parts parts = *search_parts_of(run.query.norms, net->inputs(), net->outputs());
+  const NormDecomposition parts =
+      *search_decomposition_of(run.query.norms, net->inputs(), net->outputs());
   // Where there are many units, searches for lower bounds need time, too; less among curves, where
   // gradients lead to the top.
   constexpr Index kMany = 60, kVeryMany = 150;

@@ -28,7 +28,8 @@ struct PieceRun {
 [[nodiscard]] Expected<LocalNet> small_chain(Problem& problem, Index most);
 
 // Seconds that the bounds of the roots take, about.
-[[nodiscard]] double root_seconds(const LayeredNet& net, const Parts& parts, bool bounded);
+[[nodiscard]] double root_seconds(const LayeredNet& net, const NormDecomposition& parts,
+                                  bool bounded);
 
 // What a certificate may claim: larger by more than sums in another order can change it.
 [[nodiscard]] double claim_of_cases(double upper);

@@ -237,7 +237,7 @@ class Plan {
     // Methods for comparison are asked for because of their answer, not for the bracket's sake.
     if (reached_target() && !method.only_by_name) return "the target ratio was reached before";
     if (clock_.stop_requested()) return "interrupted before";
-    if (clock_.now() >= deadline_) return "the time was up before";
+    if (clock_.now() >= deadline_) return "time limit reached before it started";
     return {};
   }
 
@@ -295,7 +295,7 @@ class Plan {
       work(run);
     } catch (const Stopped& stopped) {
       ending = stopped.cause == StopCause::kMemory ? Ending::kNoMemory : Ending::kCut;
-      if (!report.bound) report.skipped = "the time was up";
+      if (!report.bound) report.skipped = "time limit reached";
     } catch (const std::bad_alloc&) {
       ending = Ending::kNoMemory;
     } catch (const Error& error) {

@@ -45,7 +45,7 @@ std::vector<double> PointProver::steepest(const std::vector<double>& x) {
       continue;
     }
     for (Index i = 0; i < net_.inputs(); ++i) {
-      direction[static_cast<std::size_t>(i)] = parts_.signs ? Parts::sign(part, i)
+      direction[static_cast<std::size_t>(i)] = parts_.signs ? NormDecomposition::sign(part, i)
                                                : i == part  ? 1
                                                             : 0;
     }

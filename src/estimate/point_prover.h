@@ -14,7 +14,7 @@ namespace lipscope {
 class PointProver {
  public:
   // Borrows all; `name` is that of the method.
-  PointProver(const MethodRun& run, const LayeredNet& net, const Parts& parts,
+  PointProver(const MethodRun& run, const LayeredNet& net, const NormDecomposition& parts,
               const SearchRegion& region, std::string_view name)
       : run_(run),
         net_(net),
@@ -35,8 +35,8 @@ class PointProver {
 
   const MethodRun& run_;
   const LayeredNet& net_;
-  const Parts& parts_;
-  PartNet part_net_;
+  const NormDecomposition& parts_;
+  ComponentNet part_net_;
   const SearchRegion& region_;
   std::string_view name_;
   DomainProjection projection_;

@@ -28,7 +28,7 @@ double distance_up(std::span<const double> x, std::span<const double> y, const N
 
 }  // namespace
 
-double proved_quotient(const Query& query, const Witness& witness, bool caution) {
+double proved_quotient(const Query& query, const Witness& witness, bool portable_margin) {
   const Box fx = output_box(*query.graph, witness.x), fy = output_box(*query.graph, witness.y);
   std::vector<double> moved;
   for (std::size_t i = 0; i < fx.lower.doubles().size(); ++i) {
@@ -37,7 +37,7 @@ double proved_quotient(const Query& query, const Witness& witness, bool caution)
     double least = mignitude(b - a);
     // Other orders move the ends by parts of the width: the errors are less than what is allowed
     // for them.
-    if (caution) least -= 0.5 * (width_up(a) + width_up(b)) + 1e-15 * least;
+    if (portable_margin) least -= 0.5 * (width_up(a) + width_up(b)) + 1e-15 * least;
     moved.push_back(std::isfinite(least) && least > 0 ? least : 0);
   }
   const double distance = distance_up(witness.x, witness.y, query.norms.in);

@@ -12,10 +12,10 @@ namespace lipscope {
 // A proved lower bound: |f(y) - f(x)| / |y - x| with both values enclosed by interval evaluation
 // and everything rounded outward [composition-4]. 0 when nothing can be said. Both points have to
 // lie in the domain for the bound to be one on the domain: see in_domain. The enclosures depend on
-// the order in which sums are taken, hence a little on the machine; with `caution` something is
-// taken off, so that every machine can prove as much.
+// the order in which sums are taken, hence a little on the machine; with `portable_margin`
+// something is taken off, so that every machine can prove as much.
 [[nodiscard]] double proved_quotient(const Query& query, const Witness& witness,
-                                     bool caution = false);
+                                     bool portable_margin = false);
 
 // Whether a point lies in the domain, decided on the safe side.
 [[nodiscard]] bool in_domain(const Domain& domain, std::span<const double> point);

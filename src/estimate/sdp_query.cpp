@@ -7,7 +7,7 @@ std::string why_not_euclidean(const Query& query) {
   const Index outputs = element_count(query.graph->value(query.graph->outputs()[0]).type.shape);
   // All norms of one number are the same.
   const bool fits = query.norms.in == Norm(2) && (query.norms.out == Norm(2) || outputs == 1);
-  return fits ? "" : "it is about l2";
+  return fits ? "" : "supports only the l2 norm";
 }
 
 bool is_small(const Graph& graph) {

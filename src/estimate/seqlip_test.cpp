@@ -218,7 +218,7 @@ TEST(SeqLip, HoldsForAllWeightsWithinTheirRadii) {
     const double radius = std::pow(10.0, -static_cast<double>(pick(rng, 4)));
     const auto width = [&] { return pick(rng, 3) == 0 ? 13 : 1 + pick(rng, 3); };
     const UnitNetwork chain =
-        vague_chain(rng, {1 + pick(rng, 4), width(), width(), 1 + pick(rng, 3)}, radius);
+        uncertain_chain(rng, {1 + pick(rng, 4), width(), width(), 1 + pick(rng, 3)}, radius);
     const double bound = seqlip_up(chain, kEuclid);
     for (int some = 0; some < 100; ++some)
       EXPECT_GE(bound, norm_of_some(chain, kEuclid, rng) * (1 - 1e-12)) << trial;

@@ -36,10 +36,10 @@ class RowSum {
     ++terms_;
     map.for_row(i, [&](Index j, std::size_t place) {
       const double w = map.weights[place], term = weight * w;
-      row_.weights[at(j)] += term;
-      size_[at(j)] += std::fabs(term);
-      touched_[at(j)] = 1;
-      rough_[at(j)] += away * std::fabs(w) + (std::fabs(weight) + away) * map.radius_at(place);
+      row_.weights[to_size(j)] += term;
+      size_[to_size(j)] += std::fabs(term);
+      touched_[to_size(j)] = 1;
+      rough_[to_size(j)] += away * std::fabs(w) + (std::fabs(weight) + away) * map.radius_at(place);
     });
   }
   void finish() {
@@ -63,7 +63,7 @@ class Reduction {
   Reduction(const UnitNetwork& net, const std::vector<std::vector<Interval>>& ranges)
       : net_(net), ranges_(ranges), unstable_(net.nodes.size()), forms_(net.nodes.size()) {
     for (std::size_t k = 1; k + 1 < net.nodes.size(); ++k) {
-      unstable_[k].resize(at(net.nodes[k].size));
+      unstable_[k].resize(to_size(net.nodes[k].size));
       forms_[k] = NodeForms(net.nodes[k]);
     }
   }
@@ -102,7 +102,7 @@ class Reduction {
     std::vector<UnitForm> units;  // behind the next layer
     for (int depth = output.depth - 1; depth >= 1; --depth) {
       parallel_for(std::ssize(wanted), 1, [&](std::int64_t from, std::int64_t to) {
-        for (; from < to; ++from) take_linear(wanted[at(from)], depth);
+        for (; from < to; ++from) take_linear(wanted[to_size(from)], depth);
       });
       const std::vector<UnitId> here = units_at(depth, wanted);
       if (here.empty()) continue;
@@ -133,14 +133,14 @@ class Reduction {
     made.rows.resize(net_.nodes.size());
     for (const UnitNode::Edge& edge : node.edges) {
       Row& row = made.rows[edge.from];
-      row.weights.resize(at(edge.map.cols));
-      row.radius.resize(at(edge.map.cols));
+      row.weights.resize(to_size(edge.map.cols));
+      row.radius.resize(to_size(edge.map.cols));
       edge.map.for_row(i, [&](Index j, std::size_t place) {
-        row.weights[at(j)] = edge.map.weights[place];
-        row.radius[at(j)] = edge.map.radius_at(place);
+        row.weights[to_size(j)] = edge.map.weights[place];
+        row.radius[to_size(j)] = edge.map.radius_at(place);
       });
     }
-    made.constant = node.bias[at(i)];
+    made.constant = node.bias[to_size(i)];
     return made;
   }
 
@@ -172,20 +172,20 @@ class Reduction {
       const UnitNode& node = net_.nodes[k];
       if (node.depth != depth || f.rows[k].weights.empty()) continue;
       for (Index i = 0; i < node.size; ++i) {
-        const double w = f.rows[k].weights[at(i)], r = f.rows[k].radius[at(i)];
-        if (unstable_[k][at(i)] || (w == 0 && r == 0)) continue;
-        const UnitForm form = forms_[k][at(i)];
-        const auto [slope, offset] = form.piece(form.on(ranges_[k][at(i)]).first);
+        const double w = f.rows[k].weights[to_size(i)], r = f.rows[k].radius[to_size(i)];
+        if (unstable_[k][to_size(i)] || (w == 0 && r == 0)) continue;
+        const UnitForm form = forms_[k][to_size(i)];
+        const auto [slope, offset] = form.piece(form.on(ranges_[k][to_size(i)]).first);
         const Interval here{sub_down(w, r), add_up(w, r)};
         f.constant = f.constant + here * offset;
         if (slope == 0) continue;
         const Interval through = here * slope;
         const double weight = w * slope,
                      away = max_nan(sub_up(through.hi, weight), sub_up(weight, through.lo));
-        f.constant = f.constant + through * node.bias[at(i)];
+        f.constant = f.constant + through * node.bias[to_size(i)];
         for (const UnitNode::Edge& edge : node.edges) {
           auto& sum = sums[edge.from];
-          if (!sum) sum.emplace(f.rows[edge.from], at(edge.map.cols));
+          if (!sum) sum.emplace(f.rows[edge.from], to_size(edge.map.cols));
           sum->add(edge.map, i, weight, away);
         }
       }
@@ -219,12 +219,12 @@ class Reduction {
       before.push_back(std::move(wanted[f]));
     }
     layer.in = std::ssize(before);
-    layer.weights.resize(at(layer.in * layer.out));
+    layer.weights.resize(to_size(layer.in * layer.out));
     layer.radius = layer.weights;
     for (std::size_t f = 0; f < rows.size(); ++f) {
       std::ranges::copy(rows[f].weights, layer.weights.begin() + static_cast<Index>(f) * layer.in);
       std::ranges::copy(rows[f].radius, layer.radius.begin() + static_cast<Index>(f) * layer.in);
-      if (passes[f] >= 0) layer.weights[f * at(layer.in) + at(passes[f])] = 1;
+      if (passes[f] >= 0) layer.weights[f * to_size(layer.in) + to_size(passes[f])] = 1;
     }
     if (std::ranges::all_of(layer.radius, [](double r) { return r == 0; })) layer.radius.clear();
     return layer;
@@ -241,8 +241,8 @@ class Reduction {
     layer.in = net_.nodes[0].size;
     layer.out = std::ssize(wanted);
     for (Functional& f : wanted) {
-      f.rows[0].weights.resize(at(layer.in));
-      f.rows[0].radius.resize(at(layer.in));
+      f.rows[0].weights.resize(to_size(layer.in));
+      f.rows[0].radius.resize(to_size(layer.in));
       layer.weights.insert(layer.weights.end(), f.rows[0].weights.begin(), f.rows[0].weights.end());
       layer.radius.insert(layer.radius.end(), f.rows[0].radius.begin(), f.rows[0].radius.end());
       layer.bias.push_back(f.constant);

@@ -145,7 +145,7 @@ TEST(UnitRanges, AreThoseOfTheDenseChain) {
     const DomainSupport support(domain, 4);
     const auto ranges = unit_ranges(net, support, {});
     const LayeredNet chain = testing_support::layered(graph);
-    const ForwardBounds dense(chain, support);
+    const PreactivationBounds dense(chain, support);
     for (std::size_t k = 0; k < chain.hidden(); ++k) {
       for (std::size_t i = 0; i < dense.ranges()[k].size(); ++i) {
         if (!chain.layers[k].form(i).is_unstable(ranges[k + 1][i])) continue;
@@ -255,7 +255,7 @@ TEST(ReducedNet, HasTheSameExactConstants) {
     const auto small = reduced_net(net, ranges, open, 1'000);
     ASSERT_TRUE(small) << small.reason();
     smaller += open.size() < 12 ? 1 : 0;
-    const Parts parts = *parts_of(norms, 2, 2);
+    const NormDecomposition parts = *decomposition_of(norms, 2, 2);
     PieceSearch search(
         *small, parts, BoundedSearch(*small, domain), [](const auto&) { return 0.0; }, 0);
     EXPECT_FALSE(search.run(1, [] { return false; }));

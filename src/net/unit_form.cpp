@@ -24,13 +24,13 @@ UnitLines lines_by_operator(const Elementwise& phi, const Interval& z) {
                 Tensor::vector(std::vector<double>{z.hi})};
   const auto lines = phi.relax(std::span(&box, 1));
   const auto line = [](const AffineRows& rows) {
-    return Line{rows.weights.empty() ? 0 : rows.weights[0], rows.offsets[0]};
+    return UnitLine{rows.weights.empty() ? 0 : rows.weights[0], rows.offsets[0]};
   };
   UnitLines found{{0, kInf}, {0, -kInf}, kInf};
   if (!lines) return found;
   found.up = line(lines->upper);
   found.down = line(lines->lower);
-  const auto at_end = [](const Line& l, double end) {
+  const auto at_end = [](const UnitLine& l, double end) {
     return point(l.slope) * point(end) + point(l.offset);
   };
   const Interval top = hull(at_end(found.up, z.lo), at_end(found.up, z.hi));
@@ -59,7 +59,7 @@ Interval part_of(const UnitForm& form, std::size_t piece, const Interval& range)
 }
 
 // The line above the graph, or below it for `sign` -1, with this slope.
-Line line_beside(const UnitForm& form, const Interval& range, double slope, double sign) {
+UnitLine line_beside(const UnitForm& form, const Interval& range, double slope, double sign) {
   const auto [first, last] = form.on(range);
   double top = -kInf;
   for (std::size_t i = first; i <= last; ++i) {
@@ -98,8 +98,9 @@ UnitLines lines_by_corners(const UnitForm& form, const Interval& range) {
   const double middle = midpoint(range);
   for (const double slope : slopes) {
     if (!std::isfinite(slope)) continue;
-    const Line up = line_beside(form, range, slope, 1), down = line_beside(form, range, slope, -1);
-    const auto at_middle = [&](const Line& line) { return line.slope * middle + line.offset; };
+    const UnitLine up = line_beside(form, range, slope, 1),
+                   down = line_beside(form, range, slope, -1);
+    const auto at_middle = [&](const UnitLine& line) { return line.slope * middle + line.offset; };
     if (at_middle(up) < at_middle(found.up)) found.up = up;
     if (at_middle(down) > at_middle(found.down)) found.down = down;
   }
@@ -177,7 +178,7 @@ UnitLines lines_of(const UnitForm& form, const Interval& range) {
     found.up = found.down = {a, 0};
   } else {
     const double slope = (b * u - a * l) / (u - l);
-    const Line flat{u > -l ? b : a, 0};
+    const UnitLine flat{u > -l ? b : a, 0};
     // (slope of the side - slope) * end, at both ends.
     if (a <= b) {
       const double offset = std::max(mul_up(sub_down(a, slope), l), mul_up(sub_up(b, slope), u));

@@ -53,12 +53,12 @@ class NodeForms {
 // What the function makes of a range; not for functions with curves.
 [[nodiscard]] Interval values_of(const UnitForm& form, const Interval& range);
 
-struct Line {
+struct UnitLine {
   double slope = 0, offset = 0;
 };
 struct UnitLines {
-  Line up, down;    // above and below the function on the range
-  double size = 0;  // at least its absolute values there
+  UnitLine up, down;  // above and below the function on the range
+  double size = 0;    // at least its absolute values there
 };
 [[nodiscard]] UnitLines lines_of(const UnitForm& form, const Interval& range);
 

@@ -36,7 +36,7 @@ class SparseBounds {
     by_intervals(k);
     std::vector<Index> unstable;
     for (Index i = 0; i < node.size; ++i) {
-      if (forms_[k][at(i)].is_unstable(ranges[k][at(i)])) unstable.push_back(i);
+      if (forms_[k][to_size(i)].is_unstable(ranges[k][to_size(i)])) unstable.push_back(i);
     }
     const double work = 2 * static_cast<double>(unstable.size()) * weights_before(k);
     if (work_ + work > kMostRangeWork) return set_lines(k);
@@ -83,11 +83,11 @@ class SparseBounds {
   void count_terms() {
     std::vector<std::size_t> into(net_.nodes.size());
     for (const UnitNode& node : net_.nodes) {
-      terms_ = std::max(terms_, at(node.size));
+      terms_ = std::max(terms_, to_size(node.size));
       std::size_t products = 0;
       for (const UnitNode::Edge& edge : node.edges) {
-        into[edge.from] += at(edge.map.rows);
-        products += at(edge.map.cols);
+        into[edge.from] += to_size(edge.map.rows);
+        products += to_size(edge.map.cols);
       }
       terms_ = std::max(terms_, products);
     }
@@ -97,7 +97,7 @@ class SparseBounds {
   void by_intervals(std::size_t k) {
     const UnitNode& node = net_.nodes[k];
     const double sums = 1 + gamma_up(terms_ + 4), rounding = gamma_up(2 * terms_ + 16);
-    std::vector<double> center(at(node.size)), spread(center), size(center), rough(center);
+    std::vector<double> center(to_size(node.size)), spread(center), size(center), rough(center);
     for (const UnitNode::Edge& edge : node.edges) {
       std::vector<double> middle, half, most;
       for (const Interval& x : behind_[edge.from]) {
@@ -109,23 +109,23 @@ class SparseBounds {
       for (Index i = 0; i < node.size; ++i) {
         edge.map.for_row(i, [&](Index j, std::size_t place) {
           const double w = edge.map.weights[place], a = std::fabs(w);
-          center[at(i)] += w * middle[at(j)];
-          spread[at(i)] += a * half[at(j)];
-          size[at(i)] += a * most[at(j)];
-          rough[at(i)] += edge.map.radius_at(place) * most[at(j)];
+          center[to_size(i)] += w * middle[to_size(j)];
+          spread[to_size(i)] += a * half[to_size(j)];
+          size[to_size(i)] += a * most[to_size(j)];
+          rough[to_size(i)] += edge.map.radius_at(place) * most[to_size(j)];
         });
       }
     }
     for (std::size_t i = 0; i < center.size(); ++i) {
-      const double vague = add_up(mul_up(rough[i], sums), underflow_up(rough[i]));
+      const double uncertainty = add_up(mul_up(rough[i], sums), underflow_up(rough[i]));
       const double all = add_up(mul_up(size[i], sums), underflow_up(size[i]));
-      const double way = add_up(add_up(mul_up(spread[i], sums), vague),
+      const double way = add_up(add_up(mul_up(spread[i], sums), uncertainty),
                                 add_up(mul_up(all, rounding), underflow_up(all)));
       Interval z = Interval{sub_down(center[i], way), add_up(center[i], way)} + node.bias[i];
       if (is_nan(z)) z = {-kInf, kInf};
       ranges[k].push_back(z);
       abs_sum_bound_[k].push_back(add_up(all, magnitude(node.bias[i])));
-      weight_uncertainty_[k].push_back(vague);
+      weight_uncertainty_[k].push_back(uncertainty);
     }
     factors_[k] = sum_up(abs_sum_bound_[k]);
     for (const UnitNode::Edge& edge : node.edges) {
@@ -139,13 +139,13 @@ class SparseBounds {
   void push_back(const UnitNode::Edge& edge, const std::vector<double>& from, std::size_t count,
                  Coefficients& all) const {
     std::vector<double>& to = all[edge.from];
-    if (to.empty()) to.resize(at(edge.map.cols) * count);
+    if (to.empty()) to.resize(to_size(edge.map.cols) * count);
     for (Index i = 0; i < edge.map.rows; ++i) {
-      const double* x = &from[at(i) * count];
+      const double* x = &from[to_size(i) * count];
       if (std::all_of(x, x + count, [](double e) { return e == 0; })) continue;
       edge.map.for_row(i, [&](Index j, std::size_t place) {
         const double w = edge.map.weights[place];
-        double* y = &to[at(j) * count];
+        double* y = &to[to_size(j) * count];
         for (std::size_t r = 0; r < count; ++r) y[r] += w * x[r];
       });
     }
@@ -156,13 +156,13 @@ class SparseBounds {
                      std::vector<double>& tops) const {
     const UnitNode& node = net_.nodes[m];
     std::vector<double> offset(count), size(count), moved(count), rough(count);
-    for (std::size_t i = 0; i < at(node.size); ++i) {
+    for (std::size_t i = 0; i < to_size(node.size); ++i) {
       const UnitLines& lines = lines_[m][i];
       const Interval bias = node.bias[i];
       double* row = &rows[i * count];
       for (std::size_t r = 0; r < count; ++r) {
         if (row[r] == 0) continue;
-        const Line& line = row[r] > 0 ? lines.up : lines.down;
+        const UnitLine& line = row[r] > 0 ? lines.up : lines.down;
         const double extra = row[r] * line.offset, slope = row[r] * line.slope;
         const double shift = slope > 0 ? slope * bias.hi : slope * bias.lo;
         offset[r] += extra + shift;
@@ -186,16 +186,16 @@ class SparseBounds {
     Coefficients all(k);
     std::vector<double> tops;
     for (const Index i : places)
-      tops.push_back(add_up(node.bias[at(i)].hi, weight_uncertainty_[k][at(i)]));
+      tops.push_back(add_up(node.bias[to_size(i)].hi, weight_uncertainty_[k][to_size(i)]));
     for (const Index i : places)
-      tops.push_back(add_up(-node.bias[at(i)].lo, weight_uncertainty_[k][at(i)]));
+      tops.push_back(add_up(-node.bias[to_size(i)].lo, weight_uncertainty_[k][to_size(i)]));
     for (const UnitNode::Edge& edge : node.edges) {
       std::vector<double>& to = all[edge.from];
-      to.resize(at(edge.map.cols) * count);
+      to.resize(to_size(edge.map.cols) * count);
       for (std::size_t r = 0; r < places.size(); ++r) {
         edge.map.for_row(places[r], [&](Index j, std::size_t place) {
-          to[at(j) * count + r] = edge.map.weights[place];
-          to[at(j) * count + places.size() + r] = -edge.map.weights[place];
+          to[to_size(j) * count + r] = edge.map.weights[place];
+          to[to_size(j) * count + places.size() + r] = -edge.map.weights[place];
         });
       }
     }
@@ -210,7 +210,7 @@ class SparseBounds {
       for (std::size_t j = 0; j < line.size(); ++j)
         line[j] = all[0].empty() ? 0 : all[0][j * count + r];
       const double top = add_up(tops[r], domain_.max_up(line.data()));
-      Interval& range = ranges[k][at(places[r % places.size()])];
+      Interval& range = ranges[k][to_size(places[r % places.size()])];
       if (r < places.size()) {
         range.hi = std::min(range.hi, top);
       } else {

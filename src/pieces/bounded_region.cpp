@@ -128,7 +128,7 @@ bool BoundedRegion::refutes(const Planes& planes, const std::vector<double>& wei
   return max_up(domain_, nothing, 0, planes, weights) < 0;
 }
 
-Region::View BoundedRegion::confirm(const Path& sides, const CaseTree::Empty& proof) {
+Region::View BoundedRegion::confirm(const Path& sides, const CaseTree::InfeasibilityProof& proof) {
   View view;
   Path path = sides;
   view.empty = !restrict_to(path);

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "pieces/euclidean_bound.h"
-#include "pieces/forward_bounds.h"
+#include "pieces/preactivation_bounds.h"
 #include "pieces/recorded_ranges.h"
 #include "pieces/region.h"
 
@@ -18,7 +18,7 @@ class BoundedRegion : public Region {
   // The domain is bounded and so are the values on it.
   [[nodiscard]] bool usable() const { return usable_; }
 
-  [[nodiscard]] View confirm(const Path& path, const CaseTree::Empty& proof) override;
+  [[nodiscard]] View confirm(const Path& path, const CaseTree::InfeasibilityProof& proof) override;
   [[nodiscard]] const DomainSupport& domain() const { return domain_; }
   // After confirm(): units without a single slope, and values before all units.
   [[nodiscard]] std::size_t unstable_units() const;
@@ -42,8 +42,8 @@ class BoundedRegion : public Region {
   // Whether the weighted sum of the planes is negative on the domain.
   [[nodiscard]] bool refutes(const Planes& planes, const std::vector<double>& weights) const;
   [[nodiscard]] const LayeredNet& net() const { return net_; }
-  [[nodiscard]] ForwardBounds& forward() { return forward_; }
-  [[nodiscard]] const ForwardBounds& forward() const { return forward_; }
+  [[nodiscard]] PreactivationBounds& forward() { return forward_; }
+  [[nodiscard]] const PreactivationBounds& forward() const { return forward_; }
 
  private:
   // Pieces that the sides of the path leave of a unit with kinks elsewhere than at zero.
@@ -54,7 +54,7 @@ class BoundedRegion : public Region {
 
   const LayeredNet& net_;
   DomainSupport domain_;
-  ForwardBounds forward_;
+  PreactivationBounds forward_;
   bool usable_ = false;
   std::vector<Cut> cuts_;
 };

@@ -15,13 +15,13 @@ namespace {
 // By the semidefinite recursion.
 class EuclideanCase : public CaseBound {
  public:
-  EuclideanCase(const LayeredNet& net, const Parts& parts) {
+  EuclideanCase(const LayeredNet& net, const NormDecomposition& parts) {
     for (Index r = 0; r < parts.count; ++r)
       bounds_.emplace_back(net, parts.whole ? std::nullopt : std::optional(r));
   }
-  double up(const Slopes& slopes, Index row, const Multipliers& multipliers,
-            std::vector<float>&) override {
-    return bounds_[at(row)].up(slopes, multipliers);
+  double upper_bound(const Slopes& slopes, Index row, const Multipliers& multipliers,
+                     std::vector<float>&) override {
+    return bounds_[to_size(row)].upper_bound(slopes, multipliers);
   }
   bool inherits() const override { return false; }
 
@@ -34,9 +34,9 @@ class RowCase : public CaseBound {
  public:
   RowCase(const LayeredNet& net, GradientNorm norm) : bound_(net, norm) {}
 
-  double up(const Slopes& slopes, Index row, const Multipliers&,
-            std::vector<float>& state) override {
-    return bound_.up(slopes, row, state);
+  double upper_bound(const Slopes& slopes, Index row, const Multipliers&,
+                     std::vector<float>& state) override {
+    return bound_.upper_bound(slopes, row, state);
   }
   bool inherits() const override { return true; }
 
@@ -55,12 +55,13 @@ class WeightedRowCase : public CaseBound {
  public:
   explicit WeightedRowCase(const LayeredNet& net) : net_(net), linear_(net, GradientNorm::kOne) {}
 
-  double up(const Slopes& slopes, Index row, const Multipliers& multipliers,
-            std::vector<float>& state) override {
-    if (multipliers.empty()) return linear_.up(slopes, row, state);
+  double upper_bound(const Slopes& slopes, Index row, const Multipliers& multipliers,
+                     std::vector<float>& state) override {
+    if (multipliers.empty()) return linear_.upper_bound(slopes, row, state);
     const auto found = scaled_.find(row);
     if (found == scaled_.end()) return kInf;
-    return mul_up(found->second->bound.up(slopes, multipliers), found->second->scaled.size);
+    return mul_up(found->second->bound.upper_bound(slopes, multipliers),
+                  found->second->scaled.size);
   }
   bool inherits() const override { return true; }
   bool use_input_weights(Index row, const std::vector<double>& weights) override {
@@ -80,12 +81,12 @@ class WeightedRowCase : public CaseBound {
 // By the l2 norm of the whole with weighted inputs and outputs [pieces-12].
 class WeightedWholeCase : public CaseBound {
  public:
-  WeightedWholeCase(const LayeredNet& net, const Parts& parts)
+  WeightedWholeCase(const LayeredNet& net, const NormDecomposition& parts)
       : net_(net), inputs_(parts.from == kInf), outputs_(parts.to == 1) {}
 
-  double up(const Slopes& slopes, Index, const Multipliers& multipliers,
-            std::vector<float>&) override {
-    return bound_ ? mul_up(bound_->up(slopes, multipliers), scaled_.size) : kInf;
+  double upper_bound(const Slopes& slopes, Index, const Multipliers& multipliers,
+                     std::vector<float>&) override {
+    return bound_ ? mul_up(bound_->upper_bound(slopes, multipliers), scaled_.size) : kInf;
   }
   bool inherits() const override { return false; }
   bool use_input_weights(Index, const std::vector<double>& weights) override {
@@ -121,17 +122,17 @@ std::optional<Multipliers> to_all_units(const Slopes& slopes, const std::vector<
 
 }  // namespace
 
-std::unique_ptr<CaseBound> make_case_bound(const LayeredNet& net, const Parts& parts) {
+std::unique_ptr<CaseBound> make_case_bound(const LayeredNet& net, const NormDecomposition& parts) {
   if (parts.weighted) return std::make_unique<WeightedWholeCase>(net, parts);
   if (parts.norm == 2) return std::make_unique<EuclideanCase>(net, parts);
   if (parts.sums_by_weights()) return std::make_unique<WeightedRowCase>(net);
   return std::make_unique<RowCase>(net, parts.norm == 1 ? GradientNorm::kOne : GradientNorm::kMax);
 }
 
-double confirmed_bound(const LayeredNet& net, const Parts& parts, Region& region,
+double confirmed_bound(const LayeredNet& net, const NormDecomposition& parts, Region& region,
                        const CaseTree& tree) {
-  const PartNet part_net(net, parts);
-  const auto bound = make_case_bound(part_net.get(), parts);
+  const ComponentNet component_net(net, parts);
+  const auto bound = make_case_bound(component_net.get(), parts);
   struct Visit {
     std::size_t node;
     Index part;
@@ -163,7 +164,7 @@ double confirmed_bound(const LayeredNet& net, const Parts& parts, Region& region
       if (bound->inherits()) {
         const Region::View view = region.confirm(visit.path, {});
         if (view.empty) continue;  // and so are all parts of it
-        (void)bound->up(part_net.slopes(view.slopes), visit.part, {}, visit.state);
+        (void)bound->upper_bound(component_net.slopes(view.slopes), visit.part, {}, visit.state);
       }
       for (const bool above : {false, true}) {
         Visit child{node.children[above ? 1 : 0], visit.part, visit.path, visit.state};
@@ -174,11 +175,11 @@ double confirmed_bound(const LayeredNet& net, const Parts& parts, Region& region
     }
     const Region::View view = region.confirm(visit.path, node.empty);
     if (view.empty) continue;
-    const Slopes slopes = part_net.slopes(view.slopes);
+    const Slopes slopes = component_net.slopes(view.slopes);
     const bool needed = parts.norm == 2 || !node.multipliers.empty();
     const auto multipliers = to_all_units(slopes, node.multipliers, needed);
     if (!multipliers) return kInf;
-    upper = max_nan(upper, bound->up(slopes, visit.part, *multipliers, visit.state));
+    upper = max_nan(upper, bound->upper_bound(slopes, visit.part, *multipliers, visit.state));
   }
   return upper;
 }

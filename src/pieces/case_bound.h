@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "pieces/euclidean_bound.h"
-#include "pieces/parts.h"
+#include "pieces/norm_decomposition.h"
 #include "pieces/region.h"
 
 namespace lipscope {
@@ -17,8 +17,8 @@ class CaseBound {
   virtual ~CaseBound() = default;
   // For part `row`, all rounding included. `state`: what a call for a larger set of slopes left
   // behind; replaced.
-  virtual double up(const Slopes& slopes, Index row, const Multipliers& multipliers,
-                    std::vector<float>& state) = 0;
+  virtual double upper_bound(const Slopes& slopes, Index row, const Multipliers& multipliers,
+                             std::vector<float>& state) = 0;
   // Whether the state carries facts from larger sets of slopes to smaller ones: then a bound is
   // proved from the root on.
   [[nodiscard]] virtual bool inherits() const = 0;
@@ -29,11 +29,12 @@ class CaseBound {
   }
 };
 
-// `net`: that of PartNet. Borrowed.
-[[nodiscard]] std::unique_ptr<CaseBound> make_case_bound(const LayeredNet& net, const Parts& parts);
+// `net`: that of ComponentNet. Borrowed.
+[[nodiscard]] std::unique_ptr<CaseBound> make_case_bound(const LayeredNet& net,
+                                                         const NormDecomposition& parts);
 
 // The upper bound that the tree proves; +inf for one that is not a tree of this network.
-[[nodiscard]] double confirmed_bound(const LayeredNet& net, const Parts& parts, Region& region,
-                                     const CaseTree& tree);
+[[nodiscard]] double confirmed_bound(const LayeredNet& net, const NormDecomposition& parts,
+                                     Region& region, const CaseTree& tree);
 
 }  // namespace lipscope

@@ -25,7 +25,7 @@ Interval weight_at(const DenseLayer& layer, std::size_t i, std::size_t j) {
 class SignedSum {
  public:
   // Each unit of the proof has a side: that of its weight's sign where it has both.
-  SignedSum(const LayeredNet& net, const Spans& spans, const CaseTree::Empty& proof,
+  SignedSum(const LayeredNet& net, const Spans& spans, const CaseTree::InfeasibilityProof& proof,
             const std::vector<std::vector<std::ptrdiff_t>>& members)
       : net_(net), spans_(spans), proof_(proof), members_(members), count_(proof.units.size()) {
     for (std::size_t u = 0; u < count_; ++u) {
@@ -67,7 +67,7 @@ class SignedSum {
 
   const LayeredNet& net_;
   const Spans& spans_;
-  const CaseTree::Empty& proof_;
+  const CaseTree::InfeasibilityProof& proof_;
   const std::vector<std::vector<std::ptrdiff_t>>& members_;
   std::size_t count_;
   std::vector<bool> above_;  // by unit of the sum
@@ -270,7 +270,7 @@ bool SignedSum::vanishes_above(std::ptrdiff_t bottom) {
 
 }  // namespace
 
-Region::View ConeRegion::confirm(const Path& path, const CaseTree::Empty& proof) {
+Region::View ConeRegion::confirm(const Path& path, const CaseTree::InfeasibilityProof& proof) {
   View view;
   const auto spans = spans_of(net_, path);
   view.empty = !spans || (!proof.units.empty() && proves_empty(*spans, proof));
@@ -278,7 +278,7 @@ Region::View ConeRegion::confirm(const Path& path, const CaseTree::Empty& proof)
   return view;
 }
 
-bool ConeRegion::proves_empty(const Spans& spans, const CaseTree::Empty& proof) const {
+bool ConeRegion::proves_empty(const Spans& spans, const CaseTree::InfeasibilityProof& proof) const {
   const std::size_t count = proof.units.size();
   if (count == 0 || proof.weights.size() != count) return false;
   std::vector<std::vector<std::ptrdiff_t>> members;

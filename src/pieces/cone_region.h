@@ -13,10 +13,11 @@ class ConeRegion : public Region {
   // Borrows the network.
   explicit ConeRegion(const LayeredNet& net) : net_(net) {}
 
-  [[nodiscard]] View confirm(const Path& path, const CaseTree::Empty& proof) override;
+  [[nodiscard]] View confirm(const Path& path, const CaseTree::InfeasibilityProof& proof) override;
   // Whether the units named in the proof, with the given pieces, cannot all have them; the weights
   // are a hint. All rounding included.
-  [[nodiscard]] bool proves_empty(const Spans& spans, const CaseTree::Empty& proof) const;
+  [[nodiscard]] bool proves_empty(const Spans& spans,
+                                  const CaseTree::InfeasibilityProof& proof) const;
   [[nodiscard]] const LayeredNet& net() const { return net_; }
 
  private:

@@ -19,14 +19,14 @@ namespace {
 // Copies the lower triangle to the upper one.
 void mirror(std::vector<double>& a, Index n) {
   for (Index i = 0; i < n; ++i) {
-    for (Index j = 0; j < i; ++j) a[at(j * n + i)] = a[at(i * n + j)];
+    for (Index j = 0; j < i; ++j) a[to_size(j * n + i)] = a[to_size(i * n + j)];
   }
 }
 
 // Products of two are no smaller than normal numbers.
 constexpr double kSmallestSlope = 0x1p-500;
 
-double gamma_of(Index n) { return gamma_up(at(n)); }
+double gamma_of(Index n) { return gamma_up(to_size(n)); }
 
 double frobenius_up(const std::vector<double>& a) { return norm2_up(a); }
 
@@ -44,13 +44,14 @@ EuclideanBound::EuclideanBound(const LayeredNet& net, std::optional<Index> row)
   const DenseLayer& layer = net.layers[0];
   const bool one = net.layers.size() == 1 && row;
   const Index first = one ? *row : 0, rows = one ? 1 : layer.out, n = layer.in;
-  start_.resize(at(rows * rows));
+  start_.resize(to_size(rows * rows));
   const double* w = layer.row(first);
   gemm(rows, rows, n, 1.0, {w, n}, {w, n, true}, 0.0, start_.data(), rows);
   std::vector<double> size, rough;
   for (Index i = first; i < first + rows; ++i) {
-    const double length = norm2_up(std::span(layer.row(i), at(n)));
-    rough.push_back(layer.radius.empty() ? 0 : norm2_up(std::span(layer.radius_row(i), at(n))));
+    const double length = norm2_up(std::span(layer.row(i), to_size(n)));
+    rough.push_back(layer.radius.empty() ? 0
+                                         : norm2_up(std::span(layer.radius_row(i), to_size(n))));
     size.push_back(add_up(length, rough.back()));
   }
   outweigh_errors(start_, size, rough, gamma_of(n + 8));
@@ -61,15 +62,15 @@ EuclideanBound::EuclideanBound(const LayeredNet& net, std::optional<Index> row)
 void EuclideanBound::outweigh_errors(Matrix& matrix, std::vector<double>& size,
                                      const std::vector<double>& rough, double rounding) {
   const auto n = std::ssize(size);
-  double vague = 0;
+  double uncertainty = 0;
   for (std::size_t i = 0; i < size.size(); ++i) {
     size[i] = add_up(size[i], kMinSubnormal);
-    if (rough[i] > 0) vague = std::max(vague, div_up(rough[i], size[i]));
+    if (rough[i] > 0) uncertainty = std::max(uncertainty, div_up(rough[i], size[i]));
   }
-  const double g = add_up(rounding, mul_up(vague, add_up(2, vague)));
+  const double g = add_up(rounding, mul_up(uncertainty, add_up(2, uncertainty)));
   const double share = mul_up(static_cast<double>(n), g);
   for (std::size_t i = 0; i < size.size(); ++i) {
-    double& entry = matrix[i * at(n + 1)];
+    double& entry = matrix[i * to_size(n + 1)];
     entry = add_up(std::max(entry, 0.0), mul_up(share, mul_up(size[i], size[i])));
     entry = add_up(entry, 0x1p-1000);  // more than underflow can take
   }
@@ -78,24 +79,24 @@ void EuclideanBound::outweigh_errors(Matrix& matrix, std::vector<double>& size,
 
 void EuclideanBound::through_weights(const DenseLayer& layer, Index first, Index rows) {
   const Index p = layer.in;
-  product_.resize(at(rows * p));
-  next_.resize(at(rows * rows));
+  product_.resize(to_size(rows * p));
+  next_.resize(to_size(rows * rows));
   const double* w = layer.row(first);
   gemm(rows, p, p, 1.0, {w, p}, {cov_.data(), p}, 0.0, product_.data(), p);
   gemm(rows, rows, p, 1.0, {product_.data(), p}, {w, p, true}, 0.0, next_.data(), rows);
-  std::vector<double> root(at(p)), size(at(rows)), rough(at(rows), 0);
-  for (Index j = 0; j < p; ++j) root[at(j)] = sqrt_up(cov_[at(j * (p + 1))]);
+  std::vector<double> root(to_size(p)), size(to_size(rows)), rough(to_size(rows), 0);
+  for (Index j = 0; j < p; ++j) root[to_size(j)] = sqrt_up(cov_[to_size(j * (p + 1))]);
   const double sums = 1 + gamma_of(2 * p + 8);
   for (Index i = 0; i < rows; ++i) {
     const double* row = layer.row(first + i);
     const double* radius = layer.radius_row(first + i);
     double sum = 0;
     for (Index j = 0; j < p; ++j) {
-      sum += std::fabs(row[j]) * root[at(j)];
-      if (radius != nullptr) rough[at(i)] += radius[j] * root[at(j)];
+      sum += std::fabs(row[j]) * root[to_size(j)];
+      if (radius != nullptr) rough[to_size(i)] += radius[j] * root[to_size(j)];
     }
-    rough[at(i)] = mul_up(rough[at(i)], sums);
-    size[at(i)] = add_up(mul_up(sum, sums), rough[at(i)]);
+    rough[to_size(i)] = mul_up(rough[to_size(i)], sums);
+    size[to_size(i)] = add_up(mul_up(sum, sums), rough[to_size(i)]);
   }
   outweigh_errors(next_, size, rough, gamma_of(2 * p + 8));
   std::swap(cov_, next_);
@@ -109,19 +110,19 @@ bool EuclideanBound::invert_slack(std::vector<double> multipliers) {
   scale_.resize(open_.size());
   slack_.resize(open_.size());
   raised_.resize(open_.size());
-  factor_.assign(at(q * q), 0);
+  factor_.assign(to_size(q * q), 0);
   for (std::size_t i = 0; i < open_.size(); ++i) {
     double& s = multipliers[open_[i]];
     if (s == 0) {  // a dominant diagonal
-      const double* row = &cov_[open_[i] * at(n)];
+      const double* row = &cov_[open_[i] * to_size(n)];
       for (Index j = 0; j < n; ++j) s += 2 * std::fabs(row[j]);
     }
     if (!(s > 0) || !(s < kMaxDouble)) return false;
     scale_[i] = inverse_root_scale(s);
   }
   for (std::size_t i = 0; i < open_.size(); ++i) {
-    const double* row = &cov_[open_[i] * at(n)];
-    double* to = &factor_[i * at(q)];
+    const double* row = &cov_[open_[i] * to_size(n)];
+    double* to = &factor_[i * to_size(q)];
     for (std::size_t j = 0; j < i; ++j) to[j] = -row[open_[j]] * scale_[i] * scale_[j];
     slack_[i] = (multipliers[open_[i]] - row[open_[i]]) * scale_[i] * scale_[i];
     if (!(slack_[i] > 0)) return false;
@@ -132,7 +133,7 @@ bool EuclideanBound::invert_slack(std::vector<double> multipliers) {
   for (std::size_t i = 0; i < open_.size(); ++i) {
     const double raise = mul_up(c, slack_[i]) / (scale_[i] * scale_[i]);
     raised_[i] = add_up(multipliers[open_[i]], mul_up(raise, 1 + 0x1p-50));
-    if (!(factor_[i * at(q + 1)] > 0)) return false;
+    if (!(factor_[i * to_size(q + 1)] > 0)) return false;
   }
   inverse_ = factor_;
   const int size = static_cast<int>(q);
@@ -140,9 +141,9 @@ bool EuclideanBound::invert_slack(std::vector<double> multipliers) {
   charge(0.5 * kBlasOperation * static_cast<double>(q) * static_cast<double>(q * q));
   dtrtri_("U", "N", &size, inverse_.data(), &size, &info, 1, 1);
   if (info != 0) return false;
-  square_.resize(at(q * q));
+  square_.resize(to_size(q * q));
   gemm(q, q, q, 1.0, {inverse_.data(), q}, {factor_.data(), q}, 0.0, square_.data(), q);
-  for (Index i = 0; i < q; ++i) square_[at(i * (q + 1))] -= 1;
+  for (Index i = 0; i < q; ++i) square_[to_size(i * (q + 1))] -= 1;
   inverse_norm_ = frobenius_up(inverse_);
   const double off =
       add_up(mul_up(frobenius_up(square_), 1 + 0x1p-40),
@@ -167,14 +168,14 @@ bool EuclideanBound::through_units(const std::vector<Interval>& slopes,
   const auto q = std::ssize(open_);
   if (q > 0) {
     if (!invert_slack(multipliers)) return false;
-    turned_.resize(at(q * n));
-    next_.resize(at(q * n));
+    turned_.resize(to_size(q * n));
+    next_.resize(to_size(q * n));
     for (std::size_t i = 0; i < open_.size(); ++i) {
-      for (std::size_t j = 0; j < at(n); ++j)
-        next_[i * at(n) + j] = scale_[i] * cov_[open_[i] * at(n) + j];
+      for (std::size_t j = 0; j < to_size(n); ++j)
+        next_[i * to_size(n) + j] = scale_[i] * cov_[open_[i] * to_size(n) + j];
     }
     gemm(q, n, q, 1.0, {inverse_.data(), q}, {next_.data(), n}, 0.0, turned_.data(), n);
-    square_.resize(at(n * n));
+    square_.resize(to_size(n * n));
     gemm(n, n, q, 1.0, {turned_.data(), n, true}, {turned_.data(), n}, 0.0, square_.data(), n);
   }
   const double rounding = mul_up(static_cast<double>(n), 8 * kUnitRoundoff);
@@ -184,20 +185,20 @@ bool EuclideanBound::through_units(const std::vector<Interval>& slopes,
                                     q > 0 ? add_up(1, mul_up(inverse_norm_, inverse_norm_)) : 1),
                              0x1p-1000);
   for (std::size_t i = 0; i < slopes.size(); ++i) {
-    double* row = &cov_[i * at(n)];
+    double* row = &cov_[i * to_size(n)];
     for (std::size_t j = 0; j < i; ++j) {
-      const double extra = q > 0 ? growth_ * square_[i * at(n) + j] : 0;
+      const double extra = q > 0 ? growth_ * square_[i * to_size(n) + j] : 0;
       row[j] = middle[i] * middle[j] * (row[j] + extra);
     }
     double own = row[i], error = 0;
     if (q > 0) {
       double column = 0;
       for (std::size_t k = 0; k < open_.size(); ++k)
-        column += next_[k * at(n) + i] * next_[k * at(n) + i];
+        column += next_[k * to_size(n) + i] * next_[k * to_size(n) + i];
       column = mul_up(column, 1 + gamma_of(q + 2));
       error = mul_up(column, mul_up(inverse_norm_, inverse_norm_));
-      own = add_up(
-          own, mul_up(growth_, add_up(square_[i * at(n) + i], mul_up(gamma_of(4 * q + 8), error))));
+      own = add_up(own, mul_up(growth_, add_up(square_[i * to_size(n) + i],
+                                               mul_up(gamma_of(4 * q + 8), error))));
       error = mul_up(growth_, mul_up(squares, error));
     }
     const double m2 = mul_up(middle[i], middle[i]);
@@ -206,7 +207,7 @@ bool EuclideanBound::through_units(const std::vector<Interval>& slopes,
     row[i] = add_up(row[i], mul_up(lost, add_up(1, m2)));
   }
   for (std::size_t i = 0; i < open_.size(); ++i) {
-    double& entry = cov_[open_[i] * at(n + 1)];
+    double& entry = cov_[open_[i] * to_size(n + 1)];
     const double r = reach[open_[i]];
     entry = add_up(entry, mul_up(mul_up(r, r), raised_[i]));
   }
@@ -227,12 +228,13 @@ double EuclideanBound::top_eigenvalue_up(Index n) const {
   for (int attempt = 0; attempt < 12; ++attempt, slack *= 10) {
     const double top = guess.value * (1 + slack);
     for (std::size_t i = 0; i < cov_.size(); ++i) shifted[i] = -cov_[i];
-    for (Index i = 0; i < n; ++i) shifted[at(i * (n + 1))] = sub_down(top, cov_[at(i * (n + 1))]);
+    for (Index i = 0; i < n; ++i)
+      shifted[to_size(i * (n + 1))] = sub_down(top, cov_[to_size(i * (n + 1))]);
     const double deficit = definite_deficit_up(n, shifted.data());
     if (std::isfinite(deficit)) return add_up(top, deficit);
   }
   double trace = 0;
-  for (Index i = 0; i < n; ++i) trace = add_up(trace, cov_[at(i * (n + 1))]);
+  for (Index i = 0; i < n; ++i) trace = add_up(trace, cov_[to_size(i * (n + 1))]);
   return trace;
 }
 
@@ -253,7 +255,7 @@ std::vector<std::vector<double>> EuclideanBound::before_units(const Slopes& slop
   return constants;
 }
 
-double EuclideanBound::up(const Slopes& slopes, const Multipliers& multipliers) {
+double EuclideanBound::upper_bound(const Slopes& slopes, const Multipliers& multipliers) {
   cov_ = start_;
   for (const DenseLayer& layer : net_.layers)  // besides products: factors and sums
     charge(3 * static_cast<double>(layer.out) * static_cast<double>(layer.out));

@@ -21,7 +21,7 @@ class EuclideanBound {
 
   // Upper bound of |J|_2 for every J whose slopes lie in the intervals, all rounding included; +inf
   // where the multipliers prove nothing. Not for two threads at once.
-  [[nodiscard]] double up(const Slopes& slopes, const Multipliers& multipliers);
+  [[nodiscard]] double upper_bound(const Slopes& slopes, const Multipliers& multipliers);
   // The same for the values before each unit, by layer, whatever the row.
   [[nodiscard]] std::vector<std::vector<double>> before_units(const Slopes& slopes,
                                                               const Multipliers& multipliers);

@@ -23,28 +23,28 @@ std::vector<double> diagonal_guess(const std::vector<double>& matrix, Index n) {
   constexpr std::size_t kRank = 8;
   std::mt19937_64 rng(9);
   std::normal_distribution<double> normal;
-  std::vector<double> v(at(n) * kRank), pull(kRank), diagonal(at(n));
+  std::vector<double> v(to_size(n) * kRank), pull(kRank), diagonal(to_size(n));
   const auto turn = [&](std::size_t i, const double* to) {
     double square = 0;
     for (std::size_t c = 0; c < kRank; ++c) square += to[c] * to[c];
     if (!(square > 0)) return;
     for (std::size_t c = 0; c < kRank; ++c) v[i * kRank + c] = to[c] / std::sqrt(square);
   };
-  for (std::size_t i = 0; i < at(n); ++i) {
+  for (std::size_t i = 0; i < to_size(n); ++i) {
     for (double& e : pull) e = normal(rng);
     turn(i, pull.data());
   }
   for (int round = 0; round < 30; ++round) {
-    for (std::size_t i = 0; i < at(n); ++i) {
+    for (std::size_t i = 0; i < to_size(n); ++i) {
       std::ranges::fill(pull, 0);
-      for (std::size_t j = 0; j < at(n); ++j) {
-        const double m = i == j ? 0 : matrix[i * at(n) + j];
+      for (std::size_t j = 0; j < to_size(n); ++j) {
+        const double m = i == j ? 0 : matrix[i * to_size(n) + j];
         for (std::size_t c = 0; c < kRank; ++c) pull[c] += m * v[j * kRank + c];
       }
       turn(i, pull.data());
       double square = 0;
       for (const double e : pull) square += e * e;
-      diagonal[i] = matrix[i * at(n + 1)] + std::sqrt(square);
+      diagonal[i] = matrix[i * to_size(n + 1)] + std::sqrt(square);
     }
   }
   return diagonal;
@@ -54,9 +54,9 @@ std::vector<double> diagonal_guess(const std::vector<double>& matrix, Index n) {
 
 double sign_maximum_up(const std::vector<double>& matrix, Index n) {
   // A dominant diagonal needs no proof.
-  std::vector<double> dominant(at(n));
-  for (std::size_t i = 0; i < at(n); ++i)
-    dominant[i] = abs_sum_up(std::span(&matrix[i * at(n)], at(n)));
+  std::vector<double> dominant(to_size(n));
+  for (std::size_t i = 0; i < to_size(n); ++i)
+    dominant[i] = abs_sum_up(std::span(&matrix[i * to_size(n)], to_size(n)));
   const double sure = sum_up(dominant);
   if (n == 1 || !std::isfinite(sure) || sure == 0) return sure;
   std::vector<double> y = diagonal_guess(matrix, n);
@@ -66,19 +66,19 @@ double sign_maximum_up(const std::vector<double>& matrix, Index n) {
   const Ritz top = lanczos(
       n,
       [&](const double* x, double* out) {
-        std::vector<double> scaled(at(n));
-        for (std::size_t i = 0; i < at(n); ++i) scaled[i] = x[i] / std::sqrt(y[i]);
+        std::vector<double> scaled(to_size(n));
+        for (std::size_t i = 0; i < to_size(n); ++i) scaled[i] = x[i] / std::sqrt(y[i]);
         gemv(n, n, 1.0, {matrix.data(), n}, scaled.data(), 1, 0.0, out, 1);
-        for (std::size_t i = 0; i < at(n); ++i) out[i] /= std::sqrt(y[i]);
+        for (std::size_t i = 0; i < to_size(n); ++i) out[i] /= std::sqrt(y[i]);
       },
       {}, 1e-10, 60);
   double best = sure;
   for (double slack = 1e-9; slack < 1e-2; slack *= 100) {
-    std::vector<double> difference(matrix.size()), raised(at(n));
+    std::vector<double> difference(matrix.size()), raised(to_size(n));
     for (std::size_t e = 0; e < matrix.size(); ++e) difference[e] = -matrix[e];
-    for (std::size_t i = 0; i < at(n); ++i) {
+    for (std::size_t i = 0; i < to_size(n); ++i) {
       raised[i] = y[i] * top.value * (1 + slack);
-      difference[i * at(n + 1)] = sub_down(raised[i], matrix[i * at(n + 1)]);
+      difference[i * to_size(n + 1)] = sub_down(raised[i], matrix[i * to_size(n + 1)]);
     }
     const double deficit = definite_deficit_up(n, difference.data());
     if (!std::isfinite(deficit)) continue;
@@ -91,18 +91,19 @@ double sign_maximum_up(const std::vector<double>& matrix, Index n) {
 GramBound::GramBound(const LayeredNet& net) : net_(net), linear_(net, GradientNorm::kOne) {
   const DenseLayer& first = net.layers[0];
   const Index n = first.out, inputs = first.in;
-  gram_.resize(at(n * n));
+  gram_.resize(to_size(n * n));
   gemm(n, n, inputs, 1.0, {first.weights.data(), inputs}, {first.weights.data(), inputs, true}, 0.0,
        gram_.data(), n);
-  double vague = 0;
+  double uncertainty = 0;
   for (Index i = 0; i < n; ++i) {
     const double rough =
-        first.radius.empty() ? 0 : norm2_up(std::span(first.radius_row(i), at(inputs)));
+        first.radius.empty() ? 0 : norm2_up(std::span(first.radius_row(i), to_size(inputs)));
     length_.push_back(
-        add_up(add_up(norm2_up(std::span(first.row(i), at(inputs))), rough), kSmallest));
-    if (rough > 0) vague = std::max(vague, div_up(rough, length_.back()));
+        add_up(add_up(norm2_up(std::span(first.row(i), to_size(inputs))), rough), kSmallest));
+    if (rough > 0) uncertainty = std::max(uncertainty, div_up(rough, length_.back()));
   }
-  error_ = add_up(add_up(gamma_up(at(inputs + 8)), 0x1p-60), mul_up(vague, add_up(2, vague)));
+  error_ = add_up(add_up(gamma_up(to_size(inputs + 8)), 0x1p-60),
+                  mul_up(uncertainty, add_up(2, uncertainty)));
 }
 
 GramBound::Row GramBound::row_of(const Slopes& slopes, Index row) {
@@ -124,7 +125,7 @@ GramBound::Row GramBound::row_of(const Slopes& slopes, Index row) {
   }
   result.size = sum_up(sizes);
   const Index n = std::ssize(entries);
-  result.image.resize(at(n));
+  result.image.resize(to_size(n));
   gemv(n, n, 1.0, {gram_.data(), n}, result.middle.data(), 1, 0.0, result.image.data(), 1);
   return result;
 }
@@ -191,28 +192,29 @@ double GramBound::whole_up(const Slopes& slopes) {
     if (!std::isfinite(square.back())) return kInf;
   }
   // Entries of the matrix of products of rows, all of them or of what the radii add alone.
-  std::vector<double> products(at(count * count));
+  std::vector<double> products(to_size(count * count));
   for (Index r = 0; r < count; ++r) {
     for (Index c = 0; c <= r; ++c) {
-      const double limit = sqrt_up(mul_up(square[at(r)], square[at(c)]));
-      products[at(r * count + c)] = products[at(c * count + r)] =
-          r == c ? square[at(r)] : std::min(limit, product_up(rows[at(r)], rows[at(c)]));
+      const double limit = sqrt_up(mul_up(square[to_size(r)], square[to_size(c)]));
+      products[to_size(r * count + c)] = products[to_size(c * count + r)] =
+          r == c ? square[to_size(r)]
+                 : std::min(limit, product_up(rows[to_size(r)], rows[to_size(c)]));
     }
   }
   const NormEffort effort{.want_lower = false};
   const double together =
       sqrt_up(matrix_norm({count, count, products.data()}, {Norm(2), Norm(2)}, effort).upper);
   // The middle alone has an exact length; the radii add at most theirs.
-  std::vector<double> middle(at(count * count)), doubt(at(count * count));
+  std::vector<double> middle(to_size(count * count)), doubt(to_size(count * count));
   for (Index r = 0; r < count; ++r) {
     for (Index c = 0; c < count; ++c) {
       double sum = 0;
-      for (std::size_t i = 0; i < rows[at(r)].middle.size(); ++i)
-        sum += rows[at(r)].middle[i] * rows[at(c)].image[i];
-      const double sizes = mul_up(rows[at(r)].size, rows[at(c)].size);
-      const double share = add_up(error_, gamma_up(2 * rows[at(r)].middle.size() + 8));
-      middle[at(r * count + c)] = sum;
-      doubt[at(r * count + c)] = add_up(mul_up(mul_up(2, share), sizes), kLostToUnderflow);
+      for (std::size_t i = 0; i < rows[to_size(r)].middle.size(); ++i)
+        sum += rows[to_size(r)].middle[i] * rows[to_size(c)].image[i];
+      const double sizes = mul_up(rows[to_size(r)].size, rows[to_size(c)].size);
+      const double share = add_up(error_, gamma_up(2 * rows[to_size(r)].middle.size() + 8));
+      middle[to_size(r * count + c)] = sum;
+      doubt[to_size(r * count + c)] = add_up(mul_up(mul_up(2, share), sizes), kLostToUnderflow);
     }
   }
   const double center = sqrt_up(

@@ -23,25 +23,25 @@ void set_entry(JacobianBox& box, std::size_t e, const Interval& x) {
 // The product with the weights of a layer, from the right.
 JacobianBox times_weights(const JacobianBox& left, const DenseLayer& layer) {
   const Index rows = left.rows, from = layer.out, to = layer.in;
-  JacobianBox result{rows, to, std::vector<double>(at(rows * to)),
-                     std::vector<double>(at(rows * to))};
+  JacobianBox result{rows, to, std::vector<double>(to_size(rows * to)),
+                     std::vector<double>(to_size(rows * to))};
   std::vector<double> size(layer.weights.size()), largest(left.middle.size());
   for (std::size_t e = 0; e < size.size(); ++e) size[e] = std::fabs(layer.weights[e]);
   for (std::size_t e = 0; e < largest.size(); ++e)
     largest[e] = add_up(std::fabs(left.middle[e]), left.radius[e]);
-  std::vector<double> reach(result.middle.size()), vague(result.middle.size());
+  std::vector<double> reach(result.middle.size()), uncertainty(result.middle.size());
   gemm(rows, to, from, 1.0, {left.middle.data(), from}, {layer.weights.data(), to}, 0.0,
        result.middle.data(), to);
   gemm(rows, to, from, 1.0, {left.radius.data(), from}, {size.data(), to}, 0.0,
        result.radius.data(), to);
   gemm(rows, to, from, 1.0, {largest.data(), from}, {size.data(), to}, 0.0, reach.data(), to);
   if (!layer.radius.empty())
-    gemm(rows, to, from, 1.0, {largest.data(), from}, {layer.radius.data(), to}, 0.0, vague.data(),
-         to);
+    gemm(rows, to, from, 1.0, {largest.data(), from}, {layer.radius.data(), to}, 0.0,
+         uncertainty.data(), to);
   // Sums of terms of one sign lose at most this share, the others as much of their sizes.
-  const double g = gamma_up(at(from + 4));
+  const double g = gamma_up(to_size(from + 4));
   for (std::size_t e = 0; e < reach.size(); ++e) {
-    const double spread = add_up(result.radius[e], vague[e]);
+    const double spread = add_up(result.radius[e], uncertainty[e]);
     const double most = add_up(reach[e], spread);
     const double error = add_up(mul_up(mul_up(2, g), most), underflow_up(most));
     result.radius[e] = add_up(spread, error);
@@ -61,7 +61,7 @@ JacobianBox interval_jacobian(const LayeredNet& net, const Slopes& slopes) {
   if (box.radius.empty()) box.radius.assign(box.middle.size(), 0);
   for (std::size_t k = net.hidden(); k-- > 0;) {
     for (std::size_t e = 0; e < box.middle.size(); ++e) {
-      const Interval d = slopes[k][e % at(box.cols)];
+      const Interval d = slopes[k][e % to_size(box.cols)];
       if (d.lo == d.hi && (d.lo == 0 || d.lo == 1)) {  // exact
         box.middle[e] *= d.lo;
         box.radius[e] = d.lo == 0 ? 0 : box.radius[e];

@@ -11,7 +11,7 @@
 #include "pieces/gram_bound.h"
 #include "pieces/interval_jacobian.h"
 #include "pieces/joint_units.h"
-#include "pieces/parts.h"
+#include "pieces/norm_decomposition.h"
 #include "pieces/row_bound.h"
 
 namespace lipscope {
@@ -78,8 +78,8 @@ double recur_jac_cost(const LayeredNet& net, const NormPair& norms) {
 }
 
 // Whether the norm is the largest sum of absolute entries of a row or column.
-std::optional<Parts> sums_of(const LayeredNet& net, const NormPair& norms) {
-  const auto parts = parts_of(norms, net.inputs(), net.outputs());
+std::optional<NormDecomposition> sums_of(const LayeredNet& net, const NormPair& norms) {
+  const auto parts = decomposition_of(norms, net.inputs(), net.outputs());
   return parts && parts->norm == 1 ? parts : std::nullopt;
 }
 
@@ -91,14 +91,14 @@ double linear_jacobian_up(const LayeredNet& net, const Slopes& slopes, const Nor
     const auto box = box_by_rows(net, slopes, MixedProduct::kChord, stop);
     return box ? std::min(norm_up(*box, norms), plain) : kInf;
   }
-  const PartNet by_part(net, *sums);
+  const ComponentNet by_part(net, *sums);
   const Slopes along = by_part.slopes(slopes);
   RowBound rows(by_part.get(), GradientNorm::kOne);
   double largest = 0;
   for (Index r = 0; r < sums->count; ++r) {
     if (stop && stop()) return kInf;
     std::vector<float> signs;
-    largest = max_nan(largest, rows.up(along, r, signs));
+    largest = max_nan(largest, rows.upper_bound(along, r, signs));
   }
   return std::isnan(largest) ? plain : std::min(largest, plain);
 }
@@ -111,15 +111,15 @@ double linear_jacobian_cost(const LayeredNet& net, const NormPair& norms) {
 }
 
 std::string no_lengths(const NormPair& norms, Index inputs, Index outputs) {
-  const auto parts = parts_of(norms, inputs, outputs);
+  const auto parts = decomposition_of(norms, inputs, outputs);
   return parts && parts->norm == 2 ? "" : "it is about lengths of rows or columns, or l2 to l2";
 }
 
 double gram_l2_up(const LayeredNet& net, const Slopes& slopes, const NormPair& norms,
                   const Stop& stop) {
   if (net.hidden() == 0) return fast_lip_up(net, slopes, norms, {});
-  const Parts parts = *parts_of(norms, net.inputs(), net.outputs());
-  const PartNet by_part(net, parts);
+  const NormDecomposition parts = *decomposition_of(norms, net.inputs(), net.outputs());
+  const ComponentNet by_part(net, parts);
   const Slopes along = by_part.slopes(slopes);
   GramBound bound(by_part.get());
   if (parts.whole) return bound.whole_up(along);
@@ -132,7 +132,7 @@ double gram_l2_up(const LayeredNet& net, const Slopes& slopes, const NormPair& n
 }
 
 double gram_l2_cost(const LayeredNet& net, const NormPair& norms) {
-  const Parts parts = *parts_of(norms, net.inputs(), net.outputs());
+  const NormDecomposition parts = *decomposition_of(norms, net.inputs(), net.outputs());
   const std::vector<double> widths = widths_of(net, parts.transposed);
   const double rows = static_cast<double>(parts.whole ? net.outputs() : parts.count);
   const double square = widths[1] * widths[1];

@@ -16,7 +16,7 @@ constexpr float kLevels = 255;  // of a recorded mix
 std::vector<std::uint8_t> recorded_mixes(const LayeredNet& net, std::size_t layer,
                                          const SlopeBounds& slopes, const SlopeBounds::Part& part) {
   std::vector<std::size_t> first{0};
-  for (std::size_t k = 0; k < layer; ++k) first.push_back(first[k] + at(net.layers[k].out));
+  for (std::size_t k = 0; k < layer; ++k) first.push_back(first[k] + to_size(net.layers[k].out));
   std::vector<std::uint8_t> mixes(first[layer]);
   for (std::size_t o = 0; o < part.mixes.size(); ++o) {
     const auto [k, i] = slopes.open()[o];
@@ -29,7 +29,7 @@ bool replay_mixes(const LayeredNet& net, const SlopeBounds& slopes, const CaseTr
                   SlopeBounds::Part& part) {
   std::vector<std::size_t> first{0};
   for (std::size_t k = 0; k < end.unit.layer; ++k)
-    first.push_back(first[k] + at(net.layers[k].out));
+    first.push_back(first[k] + to_size(net.layers[k].out));
   if (end.mixes.size() != first.back()) return false;
   for (std::size_t o = 0; o < part.mixes.size(); ++o) {
     const auto [k, i] = slopes.open()[o];
@@ -43,7 +43,7 @@ std::vector<bool> shrink_to_ends(const std::vector<std::size_t>& places,
                                  std::vector<Interval>& ranges) {
   std::vector<bool> gains(parts.size());
   for (std::size_t r = 0; r < parts.size(); ++r) {
-    const auto t = at(parts[r].target);
+    const auto t = to_size(parts[r].target);
     Interval& range = ranges[places[t / 2]];
     const double gain = t % 2 == 0 ? parts[r].bound - range.lo : range.hi + parts[r].bound;
     gains[r] = gain > least * (range.hi - range.lo) && gain > 0;
@@ -58,7 +58,7 @@ std::vector<bool> shrink_to_ends(const std::vector<std::size_t>& places,
 }
 
 bool apply_sharp_ends(const LayeredNet& net, const DomainSupport& domain, const SharpEnds& ends,
-                      ForwardBounds& bounds) {
+                      PreactivationBounds& bounds) {
   SlopeBounds slopes(net, domain, bounds);
   for (std::size_t begin = 0; begin < ends.size();) {
     const std::size_t k = ends[begin].unit.layer;
@@ -68,7 +68,7 @@ bool apply_sharp_ends(const LayeredNet& net, const DomainSupport& domain, const 
     std::vector<SlopeBounds::Part> parts;
     for (; begin < ends.size() && ends[begin].unit.layer == k; ++begin) {
       const CaseTree::SharpEnd& end = ends[begin];
-      if (end.unit.place >= at(net.layers[k].out)) return false;
+      if (end.unit.place >= to_size(net.layers[k].out)) return false;
       if (places.empty() || places.back() != end.unit.place) places.push_back(end.unit.place);
       parts.push_back(slopes.whole(static_cast<Index>(2 * places.size() - (end.above ? 1 : 2))));
       if (!replay_mixes(net, slopes, end, parts.back())) return false;

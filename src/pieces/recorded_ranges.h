@@ -14,7 +14,7 @@ using SharpEnds = std::vector<CaseTree::SharpEnd>;
 
 // Narrows ranges, layer by layer. False for lines of another network.
 [[nodiscard]] bool apply_sharp_ends(const LayeredNet& net, const DomainSupport& domain,
-                                    const SharpEnds& ends, ForwardBounds& bounds);
+                                    const SharpEnds& ends, PreactivationBounds& bounds);
 
 // Between the mixes of a part and what is recorded of them: one number per unit of the layers
 // before.

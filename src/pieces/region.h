@@ -25,7 +25,8 @@ class Region {
     Slopes slopes;       // all that occur
   };
   // From the path and a proof of emptiness, which may be none.
-  [[nodiscard]] virtual View confirm(const Path& path, const CaseTree::Empty& proof) = 0;
+  [[nodiscard]] virtual View confirm(const Path& path,
+                                     const CaseTree::InfeasibilityProof& proof) = 0;
 };
 
 }  // namespace lipscope

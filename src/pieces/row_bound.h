@@ -23,7 +23,7 @@ class RowBound {
   // Upper bound of the norm of the gradient of output `row`, for all slopes in the intervals, all
   // rounding included. `signs`: of entries of the gradient that a call for a larger set of slopes
   // found to have one sign (0: not known), or empty; updated. Not for two threads at once.
-  [[nodiscard]] double up(const Slopes& slopes, Index row, std::vector<float>& signs);
+  [[nodiscard]] double upper_bound(const Slopes& slopes, Index row, std::vector<float>& signs);
   // Enclosures of the entries of the gradient, or of its derivatives by the values behind the first
   // units: those times the first weights are the gradient. Not for a network without units.
   [[nodiscard]] std::vector<Interval> entries(const Slopes& slopes, Index row);

@@ -19,8 +19,8 @@ void multiply_entries(DenseLayer& layer, const std::vector<double>& factors, boo
   std::vector<double> radius(layer.weights.size(), 0);
   for (Index i = 0; i < layer.out; ++i) {
     for (Index j = 0; j < layer.in; ++j) {
-      const std::size_t e = at(i * layer.in + j);
-      const double w = layer.weights[e], f = factors[at(rows ? i : j)];
+      const std::size_t e = to_size(i * layer.in + j);
+      const double w = layer.weights[e], f = factors[to_size(rows ? i : j)];
       layer.weights[e] = w * f;
       radius[e] =
           max_nan(sub_up(mul_up(w, f), layer.weights[e]), sub_up(layer.weights[e], mul_down(w, f)));

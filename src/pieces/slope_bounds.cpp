@@ -12,18 +12,22 @@
 namespace lipscope {
 namespace {
 
-bool same_line(const Line& a, const Line& b) { return a.slope == b.slope && a.offset == b.offset; }
+bool same_line(const UnitLine& a, const UnitLine& b) {
+  return a.slope == b.slope && a.offset == b.offset;
+}
 
-bool is_finite(const Line& line) { return std::isfinite(line.slope) && std::isfinite(line.offset); }
+bool is_finite(const UnitLine& line) {
+  return std::isfinite(line.slope) && std::isfinite(line.offset);
+}
 
-Line only_line(const AffineRows& rows) {
+UnitLine only_line(const AffineRows& rows) {
   return {rows.weights.empty() ? 0 : rows.weights[0], rows.offsets[0]};
 }
 
 }  // namespace
 
 SlopeBounds::SlopeBounds(const LayeredNet& net, const DomainSupport& domain,
-                         const ForwardBounds& bounds)
+                         const PreactivationBounds& bounds)
     : net_(net), domain_(domain), bounds_(bounds) {}
 
 SlopeBounds::Choice SlopeBounds::choice_of(UnitId unit) const {
@@ -46,7 +50,7 @@ SlopeBounds::Choice SlopeBounds::choice_of(UnitId unit) const {
                 Tensor::vector(std::vector<double>{range.hi})};
   const auto others = layer.phi[i]->other_lines(box);
   if (!others) return choice;
-  const auto offer = [&](Pair& pair, const Line& other) {
+  const auto offer = [&](Pair& pair, const UnitLine& other) {
     if (!is_finite(pair.from) || !is_finite(other)) return;
     pair.to = other;
     const double slope = std::max(std::fabs(pair.from.slope), std::fabs(other.slope));
@@ -61,7 +65,7 @@ SlopeBounds::Choice SlopeBounds::choice_of(UnitId unit) const {
 
 // The mean as computed is off by at most four roundings of its terms, which the error outweighs. A
 // mean of two lines through 0 with its slope between both has no error.
-Line SlopeBounds::mean(const Pair& pair, double mix, double sign) {
+UnitLine SlopeBounds::mean(const Pair& pair, double mix, double sign) {
   const auto [from, to, error] = pair;
   const double t = std::clamp(mix, 0.0, 1.0);  // also for NaN: 0 or 1 or NaN, whose bound is none
   const double slope = std::clamp((1 - t) * from.slope + t * to.slope,
@@ -76,7 +80,7 @@ void SlopeBounds::number_unstable_units(std::size_t end) {
   choices_.clear();
   number_.clear();
   for (std::size_t k = 0; k < end; ++k) {
-    number_.emplace_back(at(net_.layers[k].out), -1);
+    number_.emplace_back(to_size(net_.layers[k].out), -1);
     for (std::size_t i = 0; i < number_[k].size(); ++i) {
       const Choice choice = choice_of({k, i});
       if (same_line(choice.up.from, choice.up.to) && same_line(choice.down.from, choice.down.to))
@@ -130,17 +134,17 @@ void SlopeBounds::evaluate(const Targets& targets, std::span<Part> parts, Pass& 
     matrices->resize(targets.layer);
   pass.count = std::ssize(parts);
   const std::size_t count = parts.size();
-  const std::size_t m = at(net_.layers[targets.layer].in);
+  const std::size_t m = to_size(net_.layers[targets.layer].in);
   std::vector<double> eta(count * m);
   std::vector<double> sum(count);
   for (std::size_t r = 0; r < count; ++r) {
-    std::copy_n(&targets.rows[at(parts[r].target) * m], m, &eta[r * m]);
-    sum[r] = targets.constants[at(parts[r].target)];
+    std::copy_n(&targets.rows[to_size(parts[r].target) * m], m, &eta[r * m]);
+    sum[r] = targets.constants[to_size(parts[r].target)];
   }
   for (std::size_t k = targets.layer; k-- > 0;) {
     const DenseLayer& layer = net_.layers[k];
-    const std::size_t n = at(layer.out);
-    const double g = gamma_up(std::max(n, at(layer.in)) + 16);
+    const std::size_t n = to_size(layer.out);
+    const double g = gamma_up(std::max(n, to_size(layer.in)) + 16);
     std::vector<double>&before = pass.before[k], &slopes = pass.slope[k], &offsets = pass.offset[k];
     before.resize(count * n);
     slopes.resize(count * n);
@@ -151,16 +155,16 @@ void SlopeBounds::evaluate(const Targets& targets, std::span<Part> parts, Pass& 
       for (std::size_t i = 0; i < n; ++i) {
         const double v = eta[r * n + i];
         const UnitLines& unit = bounds_.units()[k][i];
-        Line line = v > 0 ? unit.down : unit.up;
+        UnitLine line = v > 0 ? unit.down : unit.up;
         double pull = 0;
         if (const Index o = number_[k][i]; o >= 0) {
-          const std::int8_t sign = part.signs[at(o)];
+          const std::int8_t sign = part.signs[to_size(o)];
           if (sign != 0) {
             line = {sign > 0 ? layer.above[i] : layer.below[i], 0};
-            pull = sign * static_cast<double>(part.multipliers[at(o)]);
-          } else if (const Pair& pair = v > 0 ? choices_[at(o)].down : choices_[at(o)].up;
+            pull = sign * static_cast<double>(part.multipliers[to_size(o)]);
+          } else if (const Pair& pair = v > 0 ? choices_[to_size(o)].down : choices_[to_size(o)].up;
                      !same_line(pair.from, pair.to)) {
-            line = mean(pair, part.mixes[at(o)], v > 0 ? -1 : 1);
+            line = mean(pair, part.mixes[to_size(o)], v > 0 ? -1 : 1);
           }
         }
         slopes[r * n + i] = line.slope;
@@ -181,7 +185,7 @@ void SlopeBounds::evaluate(const Targets& targets, std::span<Part> parts, Pass& 
       sum[r] = add_down(sum[r], sub_down(total, mul_up(add_up(error, rough), 1 + 0x1p-20)));
     }
     pass.behind[k] = std::move(eta);
-    eta.resize(count * at(layer.in));
+    eta.resize(count * to_size(layer.in));
     gemm(std::ssize(parts), layer.in, layer.out, 1.0, {before.data(), layer.out},
          {layer.weights.data(), layer.in}, 0.0, eta.data(), layer.in);
   }

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "pieces/forward_bounds.h"
+#include "pieces/preactivation_bounds.h"
 
 namespace lipscope {
 
@@ -41,7 +41,8 @@ class SlopeBounds {
   };
 
   // Borrows all.
-  SlopeBounds(const LayeredNet& net, const DomainSupport& domain, const ForwardBounds& bounds);
+  SlopeBounds(const LayeredNet& net, const DomainSupport& domain,
+              const PreactivationBounds& bounds);
   // Units of layers before `end` whose lines can be chosen; again after the bounds have changed.
   void number_unstable_units(std::size_t end);
   [[nodiscard]] const std::vector<UnitId>& open() const { return open_; }
@@ -59,7 +60,7 @@ class SlopeBounds {
  protected:
   // Two lines on one side of a unit.
   struct Pair {
-    Line from, to;
+    UnitLine from, to;
     double error = 0;  // of any mean of both on the range
   };
   struct Choice {
@@ -68,13 +69,13 @@ class SlopeBounds {
 
   const LayeredNet& net_;
   const DomainSupport& domain_;
-  const ForwardBounds& bounds_;
+  const PreactivationBounds& bounds_;
   std::vector<UnitId> open_;
   std::vector<Choice> choices_;  // of the unstable units
 
  private:
   [[nodiscard]] Choice choice_of(UnitId unit) const;
-  [[nodiscard]] static Line mean(const Pair& pair, double mix, double sign);
+  [[nodiscard]] static UnitLine mean(const Pair& pair, double mix, double sign);
 
   std::vector<std::vector<Index>>
       number_;  // among the unstable units, by layer and place; -1: none

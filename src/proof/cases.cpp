@@ -9,7 +9,7 @@ namespace lipscope {
 double proved_by(const CaseProof& proof, Problem& problem) {
   const LocalNet local = needed(problem.local_chain(proof.unstable_units));
   const LayeredNet& net = *local.net;
-  const auto parts = search_parts_of(problem.norms(), net.inputs(), net.outputs());
+  const auto parts = search_decomposition_of(problem.norms(), net.inputs(), net.outputs());
   if (!parts) reject("cases prove no bound in these norms");
   const CaseTree& tree = *proof.tree;
   if (problem.domain().everywhere()) {

@@ -18,7 +18,7 @@ double proved_by(const MultiplierProof& proof, Problem& problem) {
         (chain.whole() && problem.norms().out != Norm(2) && !scalar))
       reject("multipliers prove constants from l2 to l2 only");
     const ValueId from = chain.from.empty() ? graph.inputs()[0] : value_named(graph, chain.from);
-    const ValueId to = chain.at.empty() ? output : value_named(graph, chain.at);
+    const ValueId to = chain.to.empty() ? output : value_named(graph, chain.to);
     const auto units = needed(problem.units_between(from, to));
     if (!proves(*units, chain.multipliers, chain.rho))
       reject("the multipliers do not prove rho = {}", chain.rho);

@@ -64,7 +64,7 @@ ChainProof read_chain(const JsonValue& value) {
     ChainProof chain{fields.at("rho").number(),
                      fields.at("multipliers").list([](const JsonValue& l) { return l.numbers(); })};
     if (const auto from = fields.find("from")) chain.from = from->text();
-    if (const auto to = fields.find("to")) chain.at = to->text();
+    if (const auto to = fields.find("to")) chain.to = to->text();
     return chain;
   });
 }
@@ -78,7 +78,7 @@ struct ToJson {
     for (const ChainProof& chain : proof.chains) {
       chains.push_back({{"rho", chain.rho}, {"multipliers", chain.multipliers}});
       if (!chain.from.empty()) chains.back()["from"] = chain.from;
-      if (!chain.at.empty()) chains.back()["to"] = chain.at;
+      if (!chain.to.empty()) chains.back()["to"] = chain.to;
     }
     Json json{{"chains", std::move(chains)}};
     if (!proof.gains.empty()) json["gains"] = gains_json(proof.gains);

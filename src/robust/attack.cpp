@@ -16,10 +16,10 @@ namespace lipscope {
 namespace {
 
 constexpr Index kRivals = 9;  // classes tried per sample
-constexpr int kSteps = 20, kHalvings = 12, kPolishings = 4;
+constexpr int kSteps = 20, kHalvings = 12, kBoundarySteps = 4;
 constexpr Index kRowsTogether = 512;
-constexpr std::size_t kPressed = 3;  // nearest rivals that are looked at longer
-constexpr int kFewRounds = 6, kRounds = 12, kPresses = 25;
+constexpr std::size_t kNearestRivals = 3;  // nearest rivals that are looked at longer
+constexpr int kFewRounds = 6, kRounds = 12, kDescentSteps = 25;
 constexpr double kFirstShare = 0.65;
 
 // One sample and one rival class each.
@@ -87,7 +87,7 @@ class BoundaryWalk {
       const std::vector<double> before = rows.best;
       start_inside(rows, share, round % 2 == 0, radius);
       std::ranges::fill(momentum, 0);
-      for (int step = 0; step <= kPresses; ++step) {
+      for (int step = 0; step <= kDescentSteps; ++step) {
         linearise(rows, margin, gradient);
         const double way = 0.5 * std::pow(0.9, step);
         for (std::size_t r = 0; r < rows.count(); ++r) {
@@ -114,7 +114,7 @@ class BoundaryWalk {
   // Along the segment to the best point, then onto the boundary as it is there.
   void polish(Rows& rows) const {
     std::vector<double> margin, gradient, near(size_);
-    for (int round = 0; round < kPolishings && !stop_(); ++round) {
+    for (int round = 0; round < kBoundarySteps && !stop_(); ++round) {
       shorten(rows);
       rows.x = rows.best_x;
       linearise(rows, margin, gradient);
@@ -176,7 +176,7 @@ class BoundaryWalk {
       shape.insert(shape.begin(), static_cast<Index>(count));
       Tensor tensor = Tensor::zeros(type.type, std::move(shape));
       if (is_floating(type.type)) {
-        const std::size_t n = at(element_count(type.shape));
+        const std::size_t n = to_size(element_count(type.shape));
         const auto to = tensor.doubles();
         for (std::size_t r = 0; r < count; ++r)
           std::copy_n(x.begin() + static_cast<Index>(r * size_ + begin), n,
@@ -190,12 +190,12 @@ class BoundaryWalk {
 
   // The winner's logit less the largest other one; less the rival's where the winner leads.
   [[nodiscard]] double margin_of(const Rows& rows, std::size_t r, std::span<const double> f) const {
-    const double own = f[r * at(classes_) + at(rows.winner[r])];
+    const double own = f[r * to_size(classes_) + to_size(rows.winner[r])];
     double other = -kInf;
     for (Index j = 0; j < classes_; ++j) {
-      if (j != rows.winner[r]) other = std::max(other, f[r * at(classes_) + at(j)]);
+      if (j != rows.winner[r]) other = std::max(other, f[r * to_size(classes_) + to_size(j)]);
     }
-    return own < other ? own - other : own - f[r * at(classes_) + at(rows.rival[r])];
+    return own < other ? own - other : own - f[r * to_size(classes_) + to_size(rows.rival[r])];
   }
 
   void linearise(const Rows& rows, std::vector<double>& margin,
@@ -209,8 +209,8 @@ class BoundaryWalk {
     const auto w = weights.doubles();
     for (std::size_t r = 0; r < count; ++r) {
       margin[r] = margin_of(rows, r, f.doubles());
-      w[r * at(classes_) + at(rows.winner[r])] = 1;
-      w[r * at(classes_) + at(rows.rival[r])] = -1;
+      w[r * to_size(classes_) + to_size(rows.winner[r])] = 1;
+      w[r * to_size(classes_) + to_size(rows.rival[r])] = -1;
     }
     const std::vector<Tensor> found = trace.vjp(std::span(&weights, 1));
     gradient.assign(count * size_, 0);
@@ -273,7 +273,7 @@ Rows nearest_rows(const Rows& rows, std::size_t size) {
   Rows kept;
   for (std::size_t k = 0; k < order.size(); ++k) {
     const std::size_t r = order[k];
-    if (k >= kPressed && rows.sample[order[k - kPressed]] == rows.sample[r]) continue;
+    if (k >= kNearestRivals && rows.sample[order[k - kNearestRivals]] == rows.sample[r]) continue;
     kept.winner.push_back(rows.winner[r]);
     kept.rival.push_back(rows.rival[r]);
     kept.sample.push_back(rows.sample[r]);
@@ -295,8 +295,9 @@ std::vector<Index> nearest_rivals(std::span<const double> logits, Index winner) 
   std::vector<Index> order(logits.size());
   std::iota(order.begin(), order.end(), Index{0});
   std::erase(order, winner);
-  std::ranges::sort(order, [&](Index a, Index b) { return logits[at(a)] > logits[at(b)]; });
-  order.resize(std::min(order.size(), at(kRivals)));
+  std::ranges::sort(order,
+                    [&](Index a, Index b) { return logits[to_size(a)] > logits[to_size(b)]; });
+  order.resize(std::min(order.size(), to_size(kRivals)));
   return order;
 }
 
@@ -314,7 +315,7 @@ double proved_distance(const LogitRanges& ranges, std::span<const double> center
     for (std::size_t j = 0; j < y.size(); ++j) y[j] += further * (y[j] - center[j]);
     const std::vector<Interval> logits = ranges.of(y);
     for (std::size_t j = 0; j < logits.size(); ++j) {
-      if (static_cast<Index>(j) != winner && logits[j].lo > logits[at(winner)].hi)
+      if (static_cast<Index>(j) != winner && logits[j].lo > logits[to_size(winner)].hi)
         return distance_up_to(center, y, norm);
     }
   }
@@ -353,7 +354,7 @@ std::vector<double> attack_distances(const Graph& graph, const LogitRanges& rang
     walk.press(rows, kRounds);
     walk.polish(rows);
     for (std::size_t r = 0; r < rows.count(); ++r) {
-      const std::size_t sample = at(rows.sample[r]);
+      const std::size_t sample = to_size(rows.sample[r]);
       if (!(rows.best[r] < distances[sample])) continue;
       distances[sample] = std::min(
           distances[sample], proved_distance(ranges, std::span(rows.center).subspan(r * size, size),

@@ -39,16 +39,16 @@ struct Certifier::Parts {
 
   // Before several threads ask for them.
   void make_networks();
-  [[nodiscard]] LocalQuestion question_about(std::span<const double> point,
-                                             const Decision& decision) const;
+  [[nodiscard]] LocalQuery question_about(std::span<const double> point,
+                                          const Decision& decision) const;
   // What is known of the graph for all balls.
   [[nodiscard]] GraphParts graph_parts();
-  [[nodiscard]] LocalAnswer local_radius(LocalQuestion& question, const std::function<bool()>& stop,
+  [[nodiscard]] LocalAnswer local_radius(LocalQuery& question, const std::function<bool()>& stop,
                                          std::string& method);
   // How much a margin has to exceed what the proof needs, by rival.
   [[nodiscard]] std::vector<double> needed(std::span<const double> point, Index winner,
                                            double radius) const {
-    if (!options.margins_needed) return std::vector<double>(at(classes));
+    if (!options.margins_needed) return std::vector<double>(to_size(classes));
     return options.margins_needed(point, radius, winner);
   }
   void decide(std::span<const double> point, std::span<const Interval> logits, Index label,
@@ -106,7 +106,7 @@ std::shared_ptr<const LogitTable> Certifier::logits(std::span<const double> poin
                                                     const std::function<bool()>& stop) const {
   constexpr std::size_t kTogether = 1024;  // samples
   auto table = std::make_shared<LogitTable>();
-  const std::size_t size = at(parts_->inputs), count = points.size() / size;
+  const std::size_t size = to_size(parts_->inputs), count = points.size() / size;
   for (std::size_t s = 0; s < count && !(stop && stop()); s += kTogether) {
     const std::size_t some = std::min(kTogether, count - s);
     const auto found = parts_->logit_ranges->of_each(points.subspan(s * size, some * size), stop);
@@ -114,7 +114,7 @@ std::shared_ptr<const LogitTable> Certifier::logits(std::span<const double> poin
     table->samples = s + found.samples;
     if (found.samples < some) break;
   }
-  table->entries.resize(count * at(parts_->classes), kEntire);
+  table->entries.resize(count * to_size(parts_->classes), kEntire);
   return table;
 }
 
@@ -147,7 +147,8 @@ void Certifier::Parts::decide(std::span<const double> point, std::span<const Int
   decision.predicted = is_bounded(*top) ? winner : -1;
   decision.certain = true;
   for (Index j = 0; j < classes; ++j) {
-    if (j != winner && !(logits[at(winner)].lo > logits[at(j)].hi)) decision.certain = false;
+    if (j != winner && !(logits[to_size(winner)].lo > logits[to_size(j)].hi))
+      decision.certain = false;
   }
   if (!decision.certain || winner != label) return;
   const auto radius_above = [&](const std::vector<double>& least) {
@@ -155,7 +156,7 @@ void Certifier::Parts::decide(std::span<const double> point, std::span<const Int
     for (Index j = 0; j < classes; ++j) {
       if (j == winner) continue;
       const double margin =
-          sub_down(sub_down(logits[at(winner)].lo, logits[at(j)].hi), least[at(j)]);
+          sub_down(sub_down(logits[to_size(winner)].lo, logits[to_size(j)].hi), least[to_size(j)]);
       const double constant = constants.upper.empty() ? kInf : constants.at(winner, j).value;
       double r = 0;
       if (margin > 0)
@@ -168,7 +169,7 @@ void Certifier::Parts::decide(std::span<const double> point, std::span<const Int
     }
     return radius;
   };
-  decision.radius = radius_above(std::vector<double>(at(classes)));
+  decision.radius = radius_above(std::vector<double>(to_size(classes)));
   if (options.margins_needed && decision.radius > 0) {
     // Errors on a larger ball are errors on a smaller one; on one that is too large all is lost.
     double largest = 1;
@@ -191,7 +192,7 @@ std::vector<Decision> Certifier::decide(std::span<const double> points,
 std::vector<Decision> Certifier::decide(std::span<const double> points,
                                         std::span<const Index> labels,
                                         const LogitTable& logits) const {
-  const std::size_t size = at(parts_->inputs), classes = at(parts_->classes);
+  const std::size_t size = to_size(parts_->inputs), classes = to_size(parts_->classes);
   LIPSCOPE_CHECK(points.size() == labels.size() * size);
   LIPSCOPE_CHECK(logits.entries.size() == labels.size() * classes);
   std::vector<Decision> decisions(labels.size());
@@ -205,7 +206,7 @@ std::vector<Decision> Certifier::decide(std::span<const double> points,
 
 void Certifier::attack(std::span<const double> points, std::span<const Index> labels,
                        std::span<Decision> decisions, const std::function<bool()>& stop) const {
-  const std::size_t size = at(parts_->inputs);
+  const std::size_t size = to_size(parts_->inputs);
   std::vector<double> wanted;
   std::vector<Index> winners;
   std::vector<std::size_t> places;
@@ -231,8 +232,8 @@ void Certifier::attack(std::span<const double> points, std::span<const Index> la
   }
 }
 
-LocalQuestion Certifier::Parts::question_about(std::span<const double> point,
-                                               const Decision& decision) const {
+LocalQuery Certifier::Parts::question_about(std::span<const double> point,
+                                            const Decision& decision) const {
   return {.point = point,
           .norm = options.norm,
           .winner = decision.predicted,
@@ -252,8 +253,8 @@ GraphParts Certifier::Parts::graph_parts() {
   return {&*ranges, affine ? &*affine : nullptr};
 }
 
-LocalAnswer Certifier::Parts::local_radius(LocalQuestion& question,
-                                           const std::function<bool()>& stop, std::string& method) {
+LocalAnswer Certifier::Parts::local_radius(LocalQuery& question, const std::function<bool()>& stop,
+                                           std::string& method) {
   LocalAnswer best{.radius = question.low};
   const auto keep = [&](const LocalAnswer& found, const char* name) {
     if (!(found.radius > best.radius)) return;
@@ -278,7 +279,7 @@ bool Certifier::prove(std::span<const double> point, double radius, BallDepth de
                       Decision& decision, const std::function<bool()>& stop) const {
   if (!decision.certain || radius <= decision.radius) return decision.certain;
   if (well_defined_radius(parts_->graph, point, radius) < radius) return false;
-  const LocalQuestion question = parts_->question_about(point, decision);
+  const LocalQuery question = parts_->question_about(point, decision);
   const bool cases = depth == BallDepth::kCases;
   BallAnswer found;
   if (parts_->obstacle.empty()) {
@@ -301,7 +302,7 @@ bool Certifier::prove(std::span<const double> point, double radius, BallDepth de
 void Certifier::improve(std::span<const double> point, Decision& decision,
                         const std::function<bool()>& stop, double most) const {
   if (!decision.certain || !std::isfinite(decision.radius)) return;
-  LocalQuestion question = parts_->question_about(point, decision);
+  LocalQuery question = parts_->question_about(point, decision);
   question.high = well_defined_radius(parts_->graph, point, std::min(question.high, most));
   if (!(question.high > decision.radius)) return;
   std::string method;

@@ -15,7 +15,7 @@ namespace {
 // Margins of one class against the others, on balls around a point.
 class MarginsOnBalls {
  public:
-  MarginsOnBalls(const Graph& graph, const LocalQuestion& question) : question_(question) {
+  MarginsOnBalls(const Graph& graph, const LocalQuery& question) : question_(question) {
     const Index classes = element_count(graph.value(graph.outputs()[0]).type.shape);
     for (Index j = 0; j < classes; ++j) {
       if (j == question.winner) continue;
@@ -30,7 +30,7 @@ class MarginsOnBalls {
   [[nodiscard]] bool stays(double radius, const std::function<bool()>& stop) {
     const std::vector<double> needed = question_.needed(radius);
     for (std::size_t m = 0; m < margins_.size(); ++m) {
-      const double least = needed[at(rivals_[m])];
+      const double least = needed[to_size(rivals_[m])];
       if (least_value(margins_[m], radius) > least) continue;
       rival_ = rivals_[m];
       if (stop()) return false;
@@ -59,7 +59,7 @@ class MarginsOnBalls {
     return boxes.at(margin.outputs()[0]).lower.doubles()[0];
   }
 
-  const LocalQuestion& question_;
+  const LocalQuery& question_;
   std::vector<Graph> margins_;
   std::vector<Index> rivals_;
   std::vector<double> at_center_;
@@ -68,14 +68,14 @@ class MarginsOnBalls {
 
 }  // namespace
 
-BallAnswer prove_ball_by_constants(const Graph& graph, const LocalQuestion& question, double radius,
+BallAnswer prove_ball_by_constants(const Graph& graph, const LocalQuery& question, double radius,
                                    const std::function<bool()>& stop) {
   MarginsOnBalls margins(graph, question);
   const bool proved = margins.stays(radius, stop);
   return {proved, proved ? -1 : margins.rival(), "local-constants"};
 }
 
-LocalAnswer constant_radius(const Graph& graph, const LocalQuestion& question,
+LocalAnswer constant_radius(const Graph& graph, const LocalQuery& question,
                             const std::function<bool()>& stop) {
   constexpr int kTries = 10;
   LocalAnswer best{.radius = question.low};

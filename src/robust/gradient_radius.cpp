@@ -19,19 +19,20 @@ namespace {
 // Margins of the winner by linear bounds and by gradients, on balls around one point.
 class GradientMargins {
  public:
-  GradientMargins(const Graph& graph, const GraphParts& parts, const LocalQuestion& question)
+  GradientMargins(const Graph& graph, const GraphParts& parts, const LocalQuery& question)
       : graph_(graph),
         parts_(parts),
         question_(question),
         logits_(graph.outputs()[0]),
         classes_(element_count(graph.value(logits_).type.shape)),
-        proved_(at(classes_), question.low),
+        proved_(to_size(classes_), question.low),
         dual_(dual_of(question.norm)) {
-    proved_[at(question.winner)] = kInf;
+    proved_[to_size(question.winner)] = kInf;
     ValueBoxes center = boxes_on(0);
     const Box& box = center.at(logits_);
-    for (std::size_t j = 0; j < at(classes_); ++j)
-      margin_.push_back(sub_down(box.lower.doubles()[at(question.winner)], box.upper.doubles()[j]));
+    for (std::size_t j = 0; j < to_size(classes_); ++j)
+      margin_.push_back(
+          sub_down(box.lower.doubles()[to_size(question.winner)], box.upper.doubles()[j]));
   }
 
   // The least radius proved for a rival, and that rival.
@@ -51,12 +52,12 @@ class GradientMargins {
     const std::vector<double> least = linear_margins(domain, derivative.values(), needed, stop);
     ValueBoxes center = boxes_on(0);
     parts_.ranges->narrow(derivative.values(), center, radius);
-    std::vector<std::size_t> order(at(classes_));
+    std::vector<std::size_t> order(to_size(classes_));
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::ranges::stable_sort(order, {}, [&](std::size_t j) { return proved_[j]; });
     for (const std::size_t j : order) {
       if (proved_[j] >= radius) continue;
-      const std::size_t c = at(question_.winner);
+      const std::size_t c = to_size(question_.winner);
       const Box& box = derivative.values().at(logits_);
       const double apart = sub_down(box.lower.doubles()[c], box.upper.doubles()[j]);
       if (std::max(apart, least[j]) > needed[j]) {
@@ -65,7 +66,7 @@ class GradientMargins {
         continue;
       }
       if (stop()) return false;
-      std::vector<double> row(at(classes_));
+      std::vector<double> row(to_size(classes_));
       row[c] = 1;
       row[j] = -1;
       const auto gradient = derivative.pull(row, logits_);
@@ -86,12 +87,12 @@ class GradientMargins {
   [[nodiscard]] CasesAnswer try_cases(double radius, const std::function<bool()>& stop) {
     std::vector<Index> rivals;
     for (Index j = 0; j < classes_; ++j) {
-      if (proved_[at(j)] < radius) rivals.push_back(j);
+      if (proved_[to_size(j)] < radius) rivals.push_back(j);
     }
     const CasesAnswer found =
         prove_by_cases(graph_, *parts_.nodes, question_, radius, rivals, stop);
     if (found.proved) {
-      for (const Index j : rivals) proved_[at(j)] = radius;
+      for (const Index j : rivals) proved_[to_size(j)] = radius;
     }
     return found;
   }
@@ -105,22 +106,22 @@ class GradientMargins {
                                                    const std::vector<double>& needed,
                                                    const std::function<bool()>& stop) const {
     constexpr int kAscentSteps = 20;
-    std::vector<double> least(at(classes_), -kInf);
+    std::vector<double> least(to_size(classes_), -kInf);
     if (parts_.nodes == nullptr || !parts_.nodes->usable()) return least;
     LinearBounds bounds(graph_, *parts_.nodes, domain, {.stop = stop});
     bounds.narrow(boxes);
     std::vector<double> rows, enough;
-    for (std::size_t j = 0; j < at(classes_); ++j) {
-      if (j == at(question_.winner)) continue;
-      std::vector<double> row(at(classes_));
-      row[at(question_.winner)] = 1;
+    for (std::size_t j = 0; j < to_size(classes_); ++j) {
+      if (j == to_size(question_.winner)) continue;
+      std::vector<double> row(to_size(classes_));
+      row[to_size(question_.winner)] = 1;
       row[j] = -1;
       rows.insert(rows.end(), row.begin(), row.end());
       enough.push_back(needed[j]);
     }
     const std::vector<double> found = bounds.raised(logits_, rows, enough, kAscentSteps);
-    for (std::size_t j = 0, r = 0; j < at(classes_); ++j) {
-      if (j != at(question_.winner)) least[j] = found[r++];
+    for (std::size_t j = 0, r = 0; j < to_size(classes_); ++j) {
+      if (j != to_size(question_.winner)) least[j] = found[r++];
     }
     return least;
   }
@@ -141,7 +142,7 @@ class GradientMargins {
 
   const Graph& graph_;
   const GraphParts& parts_;
-  const LocalQuestion& question_;
+  const LocalQuery& question_;
   ValueId logits_;
   Index classes_;
   std::vector<double> margin_;  // at the center, by rival
@@ -152,7 +153,7 @@ class GradientMargins {
 
 // Larger balls, case by case: growing from the one that is proved, so that a network of which this
 // proves nothing costs one ball.
-void branch(GradientMargins& margins, const LocalQuestion& question, LocalAnswer& answer,
+void branch(GradientMargins& margins, const LocalQuery& question, LocalAnswer& answer,
             const std::function<bool()>& stop) {
   constexpr double kFirst = 0.06, kGrow = 2;
   constexpr int kTries = 5;
@@ -178,7 +179,7 @@ void branch(GradientMargins& margins, const LocalQuestion& question, LocalAnswer
 }  // namespace
 
 BallAnswer prove_ball_by_gradients(const Graph& graph, const GraphParts& parts,
-                                   const LocalQuestion& question, double radius, bool cases,
+                                   const LocalQuery& question, double radius, bool cases,
                                    const std::function<bool()>& stop) {
   GradientMargins margins(graph, parts, question);
   if (margins.try_ball(radius, stop))
@@ -188,8 +189,8 @@ BallAnswer prove_ball_by_gradients(const Graph& graph, const GraphParts& parts,
   return {found.proved, found.rival, "linear-bounds-by-cases"};
 }
 
-LocalAnswer gradient_radius(const Graph& graph, const GraphParts& parts,
-                            const LocalQuestion& question, const std::function<bool()>& stop) {
+LocalAnswer gradient_radius(const Graph& graph, const GraphParts& parts, const LocalQuery& question,
+                            const std::function<bool()>& stop) {
   constexpr int kTries = 12;
   GradientMargins margins(graph, parts, question);
   RadiusRange range{margins.radius(), question.high};

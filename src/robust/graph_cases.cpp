@@ -13,10 +13,10 @@ namespace {
 
 // A function per rival.
 std::vector<double> margin_rows(Index classes, Index winner, std::span<const Index> rivals) {
-  std::vector<double> rows(rivals.size() * at(classes));
+  std::vector<double> rows(rivals.size() * to_size(classes));
   for (std::size_t r = 0; r < rivals.size(); ++r) {
-    rows[r * at(classes) + at(winner)] = 1;
-    rows[r * at(classes) + at(rivals[r])] = -1;
+    rows[r * to_size(classes) + to_size(winner)] = 1;
+    rows[r * to_size(classes) + to_size(rivals[r])] = -1;
   }
   return rows;
 }
@@ -61,9 +61,9 @@ class CaseRules {
 
 }  // namespace
 
-CasesAnswer prove_by_cases(const Graph& graph, const AffineNodes& nodes,
-                           const LocalQuestion& question, double radius,
-                           std::span<const Index> rivals, const std::function<bool()>& stop) {
+CasesAnswer prove_by_cases(const Graph& graph, const AffineNodes& nodes, const LocalQuery& question,
+                           double radius, std::span<const Index> rivals,
+                           const std::function<bool()>& stop) {
   constexpr int kWholeSteps = 20;
   if (rivals.empty()) return {.proved = true};
   Domain domain;
@@ -78,7 +78,7 @@ CasesAnswer prove_by_cases(const Graph& graph, const AffineNodes& nodes,
   std::vector<double> enough;
   std::vector<LinearPart> wholes;
   for (std::size_t r = 0; r < rivals.size(); ++r) {
-    enough.push_back(needed[at(rivals[r])]);
+    enough.push_back(needed[to_size(rivals[r])]);
     wholes.push_back(parts.whole(r));
   }
   parts.raise(wholes, enough, kWholeSteps);

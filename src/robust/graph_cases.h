@@ -19,7 +19,7 @@ struct CasesAnswer {
 // Whether the margins against these rivals are above what is needed, on a ball around the point of
 // the question; looks at `question.parts` parts.
 [[nodiscard]] CasesAnswer prove_by_cases(const Graph& graph, const AffineNodes& nodes,
-                                         const LocalQuestion& question, double radius,
+                                         const LocalQuery& question, double radius,
                                          std::span<const Index> rivals,
                                          const std::function<bool()>& stop);
 

@@ -100,7 +100,7 @@ std::vector<Computed> InferenceError::at(std::span<const double> center, double 
     for (const ValueId id : step.node->inputs) in.push_back(view_of(boxes.at(id), errors_of(id)));
     const Box& real = boxes.at(out);
     std::vector<double>& result = errors[out.index];
-    result.assign(lipscope::at(real.lower.size()), kInf);
+    result.assign(lipscope::to_size(real.lower.size()), kInf);
     step.made->run(in, view_of(real, {}), result);
     for (std::size_t i = 0; i < result.size(); ++i) {
       const Computed here{entry(real, static_cast<Index>(i)), result[i]};
@@ -137,13 +137,14 @@ MarginsNeeded inference_margins(const Graph& graph, const Node* squash,
           fmt::format("no bound of the rounding of a final {} is known", squash->op->name()));
     }
     margins = std::make_shared<const SquashMargins>(
-        inference->machine(), *kind, lipscope::at(element_count(graph.value(logits).type.shape)));
+        inference->machine(), *kind,
+        lipscope::to_size(element_count(graph.value(logits).type.shape)));
   }
   return [inference, margins, norm](std::span<const double> center, double radius, Index winner) {
     const std::vector<Computed> seen = inference->at(center, radius, norm);
     double largest = 0;
     for (const Computed& logit : seen) largest = std::max(largest, logit.size());
-    const Computed& first = seen[lipscope::at(winner)];
+    const Computed& first = seen[lipscope::to_size(winner)];
     std::vector<double> needed;
     for (std::size_t j = 0; j < seen.size(); ++j) {
       needed.push_back(add_up(first.error, seen[j].error));

@@ -17,7 +17,7 @@ using Part = MarginBounds::Part;
 
 class BallProof {
  public:
-  BallProof(Problem& problem, const LocalQuestion& question, double radius,
+  BallProof(Problem& problem, const LocalQuery& question, double radius,
             const std::function<bool()>& stop)
       : enough_(question.needed(radius)) {
     const Ball ball{Tensor::vector({question.point.begin(), question.point.end()}), radius,
@@ -46,7 +46,7 @@ class BallProof {
   }
 
   [[nodiscard]] bool closed(const Part& part) const {
-    return part.bound > enough_[at(part.target)];
+    return part.bound > enough_[to_size(part.target)];
   }
   bool hopeless(const Part& part) {
     rival_ = part.target;
@@ -81,7 +81,7 @@ class BallProof {
 
 }  // namespace
 
-BallAnswer prove_ball_by_lines(Problem& problem, const LocalQuestion& question, double radius,
+BallAnswer prove_ball_by_lines(Problem& problem, const LocalQuery& question, double radius,
                                bool cases, const std::function<bool()>& stop) {
   BallProof proof(problem, question, radius, stop);
   if (proof.whole()) return {true, -1, "linear-bounds"};
@@ -89,7 +89,7 @@ BallAnswer prove_ball_by_lines(Problem& problem, const LocalQuestion& question, 
   return {false, proof.rival(), ""};
 }
 
-LocalAnswer linear_radius(Problem& problem, const LocalQuestion& question,
+LocalAnswer linear_radius(Problem& problem, const LocalQuery& question,
                           const std::function<bool()>& stop) {
   constexpr int kTries = 9, kBranchings = 5;
   LocalAnswer best{.radius = question.low};

@@ -16,7 +16,7 @@ class BallRanges;
 // What a proof on a ball of this radius has to exceed, by rival.
 using Needed = std::function<std::vector<double>(double radius)>;
 
-struct LocalQuestion {
+struct LocalQuery {
   std::span<const double> point;
   Norm norm = Norm(2);
   Index winner = 0;
@@ -34,7 +34,7 @@ struct LocalAnswer {
 
 // By linear bounds of the margins on the ball, and on parts of it. The problem is about the whole
 // space, and its chain is made. `stop` costs tightness only.
-[[nodiscard]] LocalAnswer linear_radius(Problem& problem, const LocalQuestion& question,
+[[nodiscard]] LocalAnswer linear_radius(Problem& problem, const LocalQuery& question,
                                         const std::function<bool()>& stop);
 
 // What is known of a graph for all balls of a norm.
@@ -45,7 +45,7 @@ struct GraphParts {
 // For any graph: by linear bounds of the margins on the ball [local-13], and by their gradients
 // there, which give constants of the ball.
 [[nodiscard]] LocalAnswer gradient_radius(const Graph& graph, const GraphParts& parts,
-                                          const LocalQuestion& question,
+                                          const LocalQuery& question,
                                           const std::function<bool()>& stop);
 
 // One ball; `cases`: by parts of it, too.
@@ -54,17 +54,17 @@ struct BallAnswer {
   Index rival = -1;  // one whose margin was not proved
   const char* method = "";
 };
-[[nodiscard]] BallAnswer prove_ball_by_lines(Problem& problem, const LocalQuestion& question,
+[[nodiscard]] BallAnswer prove_ball_by_lines(Problem& problem, const LocalQuery& question,
                                              double radius, bool cases,
                                              const std::function<bool()>& stop);
 [[nodiscard]] BallAnswer prove_ball_by_gradients(const Graph& graph, const GraphParts& parts,
-                                                 const LocalQuestion& question, double radius,
+                                                 const LocalQuery& question, double radius,
                                                  bool cases, const std::function<bool()>& stop);
-[[nodiscard]] BallAnswer prove_ball_by_constants(const Graph& graph, const LocalQuestion& question,
+[[nodiscard]] BallAnswer prove_ball_by_constants(const Graph& graph, const LocalQuery& question,
                                                  double radius, const std::function<bool()>& stop);
 
 // For any graph: by ranges of the margins on the ball, and by their constants there.
-[[nodiscard]] LocalAnswer constant_radius(const Graph& graph, const LocalQuestion& question,
+[[nodiscard]] LocalAnswer constant_radius(const Graph& graph, const LocalQuery& question,
                                           const std::function<bool()>& stop);
 
 }  // namespace lipscope

@@ -31,7 +31,7 @@ RowMatrix rows_of(const std::vector<double>& entries, Index rows, Index cols) {
   RowMatrix some{rows, cols, {}, {}, {0}, {}};
   for (Index i = 0; i < rows; ++i) {
     for (Index j = 0; j < cols; ++j) {
-      const double w = entries[at(i * cols + j)];
+      const double w = entries[to_size(i * cols + j)];
       if (w == 0) continue;
       some.weights.push_back(w);
       some.columns.push_back(static_cast<std::int32_t>(j));
@@ -54,8 +54,8 @@ struct LayerRows {
 // z = W x + b, samples side by side. The products are summed in any order.
 Rounded apply_weights(const LayerRows& rows, const Rounded& x, Index count) {
   const Index n = rows.layer->out, m = rows.layer->in;
-  const double g = 2 * gamma_up(at(m) + 8);
-  Rounded z{std::vector<double>(at(count * n)), std::vector<double>(at(count * n))};
+  const double g = 2 * gamma_up(to_size(m) + 8);
+  Rounded z{std::vector<double>(to_size(count * n)), std::vector<double>(to_size(count * n))};
   std::vector<double> doubt(x.middle.size());
   // What a product below all normal numbers loses may meet a large weight.
   for (std::size_t i = 0; i < doubt.size(); ++i) {
@@ -69,10 +69,10 @@ Rounded apply_weights(const LayerRows& rows, const Rounded& x, Index count) {
     add_product(rows.radius, doubt.data(), count, z.radius.data());
   }
   for (Index i = 0; i < n; ++i) {
-    const Interval bias = rows.layer->bias[at(i)];
+    const Interval bias = rows.layer->bias[to_size(i)];
     const double b = midpoint(bias), off = radius_up(bias);
     for (Index s = 0; s < count; ++s) {
-      const std::size_t e = at(i * count + s);
+      const std::size_t e = to_size(i * count + s);
       const double sum = z.middle[e] + b;
       // The factor covers the rounding of the sums of positive numbers.
       const double spread = mul_up(z.radius[e], 1 + 0x1p-20);
@@ -86,9 +86,9 @@ Rounded apply_weights(const LayerRows& rows, const Rounded& x, Index count) {
 
 void apply_functions(const DenseLayer& layer, Rounded& z, Index count) {
   for (Index i = 0; i < layer.out; ++i) {
-    const double a = layer.below[at(i)], b = layer.above[at(i)];
+    const double a = layer.below[to_size(i)], b = layer.above[to_size(i)];
     for (Index s = 0; s < count; ++s) {
-      const std::size_t e = at(i * count + s);
+      const std::size_t e = to_size(i * count + s);
       double &middle = z.middle[e], &radius = z.radius[e];
       if (!std::isnan(a)) {
         middle *= middle > 0 ? b : a;
@@ -98,7 +98,7 @@ void apply_functions(const DenseLayer& layer, Rounded& z, Index count) {
       }
       const Box box{Tensor::vector(std::vector<double>{sub_down(middle, radius)}),
                     Tensor::vector(std::vector<double>{add_up(middle, radius)})};
-      const auto range = layer.phi[at(i)]->range(std::span(&box, 1));
+      const auto range = layer.phi[to_size(i)]->range(std::span(&box, 1));
       const Interval found =
           range ? Interval{(*range)[0].lower.doubles()[0], (*range)[0].upper.doubles()[0]}
                 : kEntire;
@@ -125,9 +125,9 @@ class LogitRanges::Layers {
   // `count`: samples to compute with, zeros behind those that are given.
   void run(std::span<const double> points, Index count, Interval* logits) const {
     const Index m = net_.inputs(), n = net_.outputs(), given = std::ssize(points) / m;
-    Rounded x{std::vector<double>(at(m * count)), std::vector<double>(at(m * count))};
+    Rounded x{std::vector<double>(to_size(m * count)), std::vector<double>(to_size(m * count))};
     for (Index s = 0; s < given; ++s) {
-      for (Index i = 0; i < m; ++i) x.middle[at(i * count + s)] = points[at(s * m + i)];
+      for (Index i = 0; i < m; ++i) x.middle[to_size(i * count + s)] = points[to_size(s * m + i)];
     }
     for (std::size_t k = 0; k < rows_.size(); ++k) {
       x = apply_weights(rows_[k], x, count);
@@ -135,7 +135,7 @@ class LogitRanges::Layers {
     }
     for (Index s = 0; s < given; ++s) {
       for (Index i = 0; i < n; ++i) {
-        const std::size_t e = at(i * count + s);
+        const std::size_t e = to_size(i * count + s);
         const Interval found{sub_down(x.middle[e], x.radius[e]), add_up(x.middle[e], x.radius[e])};
         logits[s * n + i] = is_bounded(found) ? found : kEntire;
       }
@@ -179,22 +179,22 @@ LogitRanges::Known LogitRanges::run(std::span<const double> points, bool padded,
   const Index size = input_size(graph_), count = std::ssize(points) / size;
   const Index classes = element_count(graph_.value(graph_.outputs()[0]).type.shape);
   const Index piece = layers_ ? 64 : 1, pieces = (count + piece - 1) / piece;
-  std::vector<Interval> logits(at(count * classes), kEntire);
-  std::vector<char> done(at(pieces), 0);
+  std::vector<Interval> logits(to_size(count * classes), kEntire);
+  std::vector<char> done(to_size(pieces), 0);
   std::atomic<Index> next = 0;  // in order, whoever does it: what is known has no holes
   parallel_for(pieces, 1, [&](Index first, Index last) {
     for (Index k = first; k < last; ++k) {
       if (stop && stop()) return;
       const Index p = next++, begin = p * piece, samples = std::min(piece, count - begin);
-      const auto some = points.subspan(at(begin * size), at(samples * size));
-      Interval* to = &logits[at(begin * classes)];
+      const auto some = points.subspan(to_size(begin * size), to_size(samples * size));
+      Interval* to = &logits[to_size(begin * classes)];
       layers_ ? layers_->run(some, padded ? piece : samples, to) : run_intervals(graph_, some, to);
-      done[at(p)] = 1;
+      done[to_size(p)] = 1;
     }
   });
   const Index known = std::min(count, piece * (std::ranges::find(done, 0) - done.begin()));
   std::fill(logits.begin() + known * classes, logits.end(), kEntire);
-  return {std::move(logits), at(known)};
+  return {std::move(logits), to_size(known)};
 }
 
 }  // namespace lipscope

@@ -45,7 +45,7 @@ SlopeAscent::Targets MarginBounds::margin_targets(Index winner) const {
   const DenseLayer& last = net_.layers.back();
   const std::size_t hidden = net_.hidden();
   const std::vector<double> sizes = hidden > 0 ? bounds_.sizes_behind(hidden - 1) : domain_.size();
-  const std::size_t m = at(last.in);
+  const std::size_t m = to_size(last.in);
   SlopeAscent::Targets targets{.layer = net_.hidden(), .rows = {}, .constants = {}};
   const double* own = last.row(winner);
   const double* own_radius = last.radius_row(winner);
@@ -60,7 +60,7 @@ SlopeAscent::Targets MarginBounds::margin_targets(Index winner) const {
     }
     lost = add_up(mul_up(lost, 1 + 0x1p-20), underflow_up(lost));
     targets.constants.push_back(
-        sub_down(sub_down(last.bias[at(winner)].lo, last.bias[at(j)].hi), lost));
+        sub_down(sub_down(last.bias[to_size(winner)].lo, last.bias[to_size(j)].hi), lost));
   }
   return targets;
 }
@@ -83,7 +83,7 @@ void MarginBounds::choose_splits(std::span<Part> parts, const SlopeAscent::Pass&
       const auto [k, i] = ascent_.open()[o];
       const UnitLines& unit = bounds_.units()[k][i];
       const double a = net_.layers[k].below[i], b = net_.layers[k].above[i];
-      const double v = pass.behind[k][r * at(net_.layers[k].out) + i];
+      const double v = pass.behind[k][r * to_size(net_.layers[k].out) + i];
       const bool chord = (v > 0) != (a <= b);
       const double gap = std::max(std::fabs(unit.up.offset), std::fabs(unit.down.offset));
       const double score = std::fabs(v) * gap * (chord ? 1 : 0.01);

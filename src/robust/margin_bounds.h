@@ -42,7 +42,7 @@ class MarginBounds {
   const LayeredNet& net_;
   std::function<bool()> stop_;
   DomainSupport domain_;
-  ForwardBounds bounds_;
+  PreactivationBounds bounds_;
   SlopeAscent ascent_;
   bool usable_ = false;
   SlopeAscent::Targets margins_;  // by rival

@@ -11,17 +11,18 @@ namespace lipscope {
 std::size_t pair_place(Index classes, Index i, Index j) {
   const Index low = std::min(i, j), high = std::max(i, j);
   LIPSCOPE_CHECK(low >= 0 && low < high && high < classes);
-  return at(low * (2 * classes - low - 1) / 2 + high - low - 1);
+  return to_size(low * (2 * classes - low - 1) / 2 + high - low - 1);
 }
 
 MarginNeeds::MarginNeeds(const LogitTable& logits, std::span<const Index> labels,
                          std::span<const double> radii, Index classes)
     : classes_(classes), radii_(radii.begin(), radii.end()) {
   for (std::size_t s = 0; s < labels.size(); ++s) {
-    const auto row = std::span(logits.entries).subspan(s * at(classes), at(classes));
+    const auto row = std::span(logits.entries).subspan(s * to_size(classes), to_size(classes));
     Sample sample{labels[s], {}};
     for (Index j = 0; j < classes; ++j)
-      sample.margins.push_back(j == labels[s] ? kInf : row[at(labels[s])].lo - row[at(j)].hi);
+      sample.margins.push_back(j == labels[s] ? kInf
+                                              : row[to_size(labels[s])].lo - row[to_size(j)].hi);
     if (std::ranges::all_of(sample.margins, [](double m) { return m > 0; }))
       samples_.push_back(std::move(sample));
   }
@@ -40,7 +41,7 @@ std::vector<double> MarginNeeds::weights(const PairConstants& constants, double 
     double least = kInf;
     for (Index j = 0; j < classes_; ++j) {
       if (j == sample.winner) continue;
-      const double radius = sample.margins[at(j)] / constant(j);
+      const double radius = sample.margins[to_size(j)] / constant(j);
       if (nearest < 0 || radius < least) {
         nearest = j;
         least = radius;
@@ -51,7 +52,7 @@ std::vector<double> MarginNeeds::weights(const PairConstants& constants, double 
       if (radius <= least || hope * radius > least) continue;
       std::vector<Index> in_the_way;
       for (Index j = 0; j < classes_; ++j) {
-        if (j != sample.winner && sample.margins[at(j)] < radius * constant(j))
+        if (j != sample.winner && sample.margins[to_size(j)] < radius * constant(j))
           in_the_way.push_back(j);
       }
       if (std::ranges::any_of(in_the_way, [&](Index j) {

@@ -401,13 +401,13 @@ class PairSearch {
       for (Index k = first; k < last; ++k) {
         if (shared_) {
           const OwnBudget budget(*context_.clock, 0, 0.04 * each);
-          bounds[at(k)] = improved(at(k), Stage::kLast, budget);
+          bounds[to_size(k)] = improved(to_size(k), Stage::kLast, budget);
         }
         const OwnBudget budget(*context_.clock, 0, 0.8 * each);
         for (const Stage stage : stages()) {
           if (budget.over()) break;
-          const Bound bound = improved(at(k), stage, budget);
-          if (bound.value < bounds[at(k)].value) bounds[at(k)] = bound;
+          const Bound bound = improved(to_size(k), stage, budget);
+          if (bound.value < bounds[to_size(k)].value) bounds[to_size(k)] = bound;
         }
       }
     });

@@ -64,10 +64,10 @@ class SampleRounds {
       for (Index k = first; k < last; ++k) {
         const OwnBudget budget(clock_, 0, kSampleShare * clock_.limit());
         for (const RoundName& round : kRounds) {
-          if (budget.over() || !wants(round.round, left[at(k)])) continue;
-          advance(round.round, left[at(k)], budget);
+          if (budget.over() || !wants(round.round, left[to_size(k)])) continue;
+          advance(round.round, left[to_size(k)], budget);
         }
-        if (hooks_.done && !clock_.stop_requested()) hooks_.done(left[at(k)]);
+        if (hooks_.done && !clock_.stop_requested()) hooks_.done(left[to_size(k)]);
       }
     });
   }
@@ -85,7 +85,8 @@ class SampleRounds {
       for (Index k = first; k < last; ++k) {
         const OwnBudget budget(clock_, end_, 0);
         if (budget.over()) return;
-        if (advance(round.round, left[at(k)], budget) && hooks_.done) hooks_.done(left[at(k)]);
+        if (advance(round.round, left[to_size(k)], budget) && hooks_.done)
+          hooks_.done(left[to_size(k)]);
       }
     });
   }

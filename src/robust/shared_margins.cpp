@@ -16,7 +16,7 @@ namespace {
 // A with |A f|^2 = sum over pairs of weight (f_i - f_j)^2, by rows, one less than there are
 // classes: the weights make a Laplacian, of which all but the last row and column are factored.
 std::vector<double> pair_rows(Index classes, std::span<const double> weights) {
-  const std::size_t n = at(classes), m = n - 1;
+  const std::size_t n = to_size(classes), m = n - 1;
   std::vector<double> laplacian(m * m, 0);
   for (std::size_t i = 0; i < n; ++i) {
     for (std::size_t j = i + 1; j < n; ++j) {
@@ -43,11 +43,12 @@ UnitNetwork with_outputs(UnitNetwork network, Index rows, const std::vector<doub
   UnitNode& last = network.nodes.back();
   for (UnitNode::Edge& edge : last.edges) {
     const RowMatrix& map = edge.map;
-    RowMatrix made{rows, map.cols, std::vector<double>(at(rows * map.cols), 0), {}, {}, {}};
+    RowMatrix made{rows, map.cols, std::vector<double>(to_size(rows * map.cols), 0), {}, {}, {}};
     for (Index i = 0; i < map.rows; ++i) {
       map.for_row(i, [&](Index c, std::size_t place) {
         for (Index r = 0; r < rows; ++r)
-          made.weights[at(r * map.cols + c)] += a[at(r * map.rows + i)] * map.weights[place];
+          made.weights[to_size(r * map.cols + c)] +=
+              a[to_size(r * map.rows + i)] * map.weights[place];
       });
     }
     edge.map = std::move(made);

@@ -34,11 +34,11 @@ class Form final : public BlockSource {
     }
   }
 
-  [[nodiscard]] bool is_positive(const std::function<bool()>& stop, bool caution) {
+  [[nodiscard]] bool is_positive(const std::function<bool()>& stop, bool portable_margin) {
     double error = 0;
     const double shift = set_up(error);
     if (!std::isfinite(shift)) return false;
-    subtract(caution ? 4 * shift : shift);
+    subtract(portable_margin ? 4 * shift : shift);
     return add_up(block_definite_deficit_up(*this, stop), error) <= shift;
   }
 
@@ -49,7 +49,7 @@ class Form final : public BlockSource {
     const double shift = set_up(error);
     const auto n = static_cast<std::size_t>(sizes_.back());
     if (!std::isfinite(shift)) return {};
-    const double taken = 6 * shift;  // more than with caution, for a larger trace
+    const double taken = 6 * shift;  // more than with that margin, for a larger trace
     subtract(taken);
     Vector shape = block_remainder(*this, stop);
     for (std::size_t i = 0; i < shape.size(); ++i) shape[i] = -shape[i];
@@ -434,15 +434,15 @@ bool usable(const UnitNetwork& net, const Multipliers& t, double rho) {
 }  // namespace
 
 bool proves(const UnitNetwork& network, const Multipliers& multipliers, double rho,
-            const std::function<bool()>& stop, bool caution) {
+            const std::function<bool()>& stop, bool portable_margin) {
   if (network.nodes.empty()) return multipliers.empty() && rho >= 0;
   return usable(network, multipliers, rho) &&
-         Form(network, &multipliers, rho).is_positive(stop, caution);
+         Form(network, &multipliers, rho).is_positive(stop, portable_margin);
 }
 
 bool proves_ellipsoid(const UnitNetwork& network, const Multipliers& multipliers,
                       const std::vector<double>& factor, const std::function<bool()>& stop,
-                      bool caution) {
+                      bool portable_margin) {
   if (network.nodes.empty() || !usable(network, multipliers, 1)) return false;
   const auto n = static_cast<std::size_t>(network.nodes.back().size);
   if (factor.size() != n * n || !all_finite(std::ssize(factor), factor.data())) return false;
@@ -452,7 +452,7 @@ bool proves_ellipsoid(const UnitNetwork& network, const Multipliers& multipliers
                     [](double e) { return e != 0; }))
       return false;
   }
-  return Form(network, &multipliers, 1, &factor).is_positive(stop, caution);
+  return Form(network, &multipliers, 1, &factor).is_positive(stop, portable_margin);
 }
 
 std::vector<double> smallest_ellipsoid(const UnitNetwork& network, const Multipliers& multipliers,

@@ -152,9 +152,11 @@ Layer layer_of(const UnitNetwork& network, std::size_t k) {
 std::string why_no_seqlip(const UnitNetwork& network, const NormPair& norms) {
   const std::vector<UnitNode>& nodes = network.nodes;
   const bool one_output = !nodes.empty() && nodes.back().size == 1;
-  if (norms.in != Norm(2) || (norms.out != Norm(2) && !one_output)) return "it is about l2";
+  if (norms.in != Norm(2) || (norms.out != Norm(2) && !one_output))
+    return "supports only the l2 norm";
   for (std::size_t k = 1; k < nodes.size(); ++k) {
-    if (nodes[k].edges.size() != 1 || nodes[k].edges[0].from + 1 != k) return "it is about chains";
+    if (nodes[k].edges.size() != 1 || nodes[k].edges[0].from + 1 != k)
+      return "supports only chains of layers";
   }
   return nodes.size() == 2 ? "one affine layer" : "";
 }

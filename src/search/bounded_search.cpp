@@ -69,7 +69,7 @@ void BoundedSearch::find_point_or_proof(const Path& path, const std::vector<doub
   view.point = std::move(widest.x);
 }
 
-SearchRegion::Finding BoundedSearch::look(const Path& sides, const std::vector<double>& known) {
+SearchRegion::Finding BoundedSearch::examine(const Path& sides, const std::vector<double>& known) {
   Finding view;
   Path path = sides;
   if (!restrict_to(path)) {

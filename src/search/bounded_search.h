@@ -16,7 +16,7 @@ class BoundedSearch : public BoundedRegion, public SearchRegion {
   [[nodiscard]] std::unique_ptr<SearchRegion> clone() const override {
     return std::make_unique<BoundedSearch>(*this);
   }
-  [[nodiscard]] Finding look(const Path& path, const std::vector<double>& known) override;
+  [[nodiscard]] Finding examine(const Path& path, const std::vector<double>& known) override;
   [[nodiscard]] std::optional<double> split_at(UnitId unit) const override;
   [[nodiscard]] bool by_layers() const override { return false; }
   [[nodiscard]] Slopes slopes_at(const std::vector<double>& point) const override;

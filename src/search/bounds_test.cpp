@@ -123,7 +123,7 @@ TEST(EuclideanBound, IsAboveEveryJacobianAndExactForSingleSlopes) {
     const LayeredNet net =
         layered(random_pieces(rng, 1 + pick_of(rng, 8), widths, 1 + pick_of(rng, 4)));
     const bool whole = pick_of(rng, 2) == 0;
-    const Parts parts{.whole = whole, .count = whole ? 1 : net.outputs()};
+    const NormDecomposition parts{.whole = whole, .count = whole ? 1 : net.outputs()};
     const auto bounder = make_bounder(net, parts);
     const auto proof = make_case_bound(net, parts);
     const Slopes intervals = some_intervals(net, rng);
@@ -131,10 +131,10 @@ TEST(EuclideanBound, IsAboveEveryJacobianAndExactForSingleSlopes) {
     std::vector<double> above, exact;
     for (Index part = 0; part < parts.count; ++part) {
       std::vector<float> state, other;
-      above.push_back(bounder->up(intervals, part, 0, state));
-      EXPECT_EQ(proof->up(intervals, part, bounder->multipliers(), other), above.back());
+      above.push_back(bounder->upper_bound(intervals, part, 0, state));
+      EXPECT_EQ(proof->upper_bound(intervals, part, bounder->multipliers(), other), above.back());
       std::vector<float> fresh;
-      exact.push_back(bounder->up(single, part, 0, fresh));
+      exact.push_back(bounder->upper_bound(single, part, 0, fresh));
     }
     for (int j = 0; j < 20; ++j) {
       const Slopes slopes = some_slopes(intervals, rng);
@@ -155,9 +155,9 @@ TEST(EuclideanBound, RefusesMultipliersThatProveNothing) {
   EuclideanBound bound(net, Index{0});
   const Slopes open = slopes_of(net, open_spans(net));
   for (const double s : {-1.0, 1e-300, HUGE_VAL, std::nan("")}) {
-    EXPECT_EQ(bound.up(open, {std::vector<double>(4, s)}), kInf) << s;
+    EXPECT_EQ(bound.upper_bound(open, {std::vector<double>(4, s)}), kInf) << s;
   }
-  EXPECT_LT(bound.up(open, {std::vector<double>(4, 0.0)}), kInf);
+  EXPECT_LT(bound.upper_bound(open, {std::vector<double>(4, 0.0)}), kInf);
 }
 
 TEST(RowBound, IsAboveEveryGradientAndExactForSingleSlopes) {
@@ -175,9 +175,9 @@ TEST(RowBound, IsAboveEveryGradientAndExactForSingleSlopes) {
     double above = 0, exact = 0, inherited = 0;
     for (Index row = 0; row < net.outputs(); ++row) {
       std::vector<float> signs, fresh;
-      above = std::max(above, bound.up(intervals, row, signs));
-      exact = std::max(exact, bound.up(single, row, fresh));
-      inherited = std::max(inherited, bound.up(single, row, signs));
+      above = std::max(above, bound.upper_bound(intervals, row, signs));
+      exact = std::max(exact, bound.upper_bound(single, row, fresh));
+      inherited = std::max(inherited, bound.upper_bound(single, row, signs));
     }
     for (int j = 0; j < 20; ++j)
       EXPECT_LE(norm_of(net, some_slopes(intervals, rng), norms).lower, above * (1 + 1e-13));
@@ -290,7 +290,7 @@ TEST(ConeSearch, NeverDeniesPiecesThatOccur) {
       for (Index i = 0; i < net.inputs(); ++i)
         x.push_back(std::exp(2 * normal(rng)) * (rng() % 2 == 0 ? 1 : -1));
       const Path path = path_of(spans_at(net, x), 1 + rng() % 12);
-      EXPECT_FALSE(region.look(path, {}).empty);
+      EXPECT_FALSE(region.examine(path, {}).empty);
     }
     // Random pieces: what is denied has to be confirmed, a point has to have the pieces.
     Spans spans = open_spans(net);
@@ -301,11 +301,11 @@ TEST(ConeSearch, NeverDeniesPiecesThatOccur) {
       }
     }
     const Path path = path_of(spans, 100);
-    const SearchRegion::Finding view = region.look(path, {});
+    const SearchRegion::Finding view = region.examine(path, {});
     if (view.empty) {
       ++denied;
       EXPECT_TRUE(region.confirm(path, view.proof).empty);
-      CaseTree::Empty other = view.proof;
+      CaseTree::InfeasibilityProof other = view.proof;
       for (double& w : other.weights) w = -w;
       if (trial % 2 == 0) {
         EXPECT_FALSE(region.confirm(path, other).empty);
@@ -348,10 +348,10 @@ TEST(BoundedSearch, HoldsItsPoints) {
     const auto values = testing_support::values_at(*net, x);
     Path path;
     for (int depth = 0; depth < 8; ++depth) {
-      const SearchRegion::Finding view = region.look(path, {});
+      const SearchRegion::Finding view = region.examine(path, {});
       ASSERT_FALSE(view.empty);
       // What was looked at before leaves no trace.
-      EXPECT_EQ(BoundedSearch(*net, domain).look(path, {}).slopes, view.slopes);
+      EXPECT_EQ(BoundedSearch(*net, domain).examine(path, {}).slopes, view.slopes);
       for (std::size_t k = 0; k < here.size(); ++k) {
         for (std::size_t i = 0; i < here[k].size(); ++i) {
           EXPECT_GE(here[k][i].lo, view.slopes[k][i].lo - 1e-6);
@@ -372,10 +372,10 @@ TEST(BoundedSearch, HoldsItsPoints) {
       Path other = path;
       other.back().above = !other.back().above;
       BoundedSearch again(*net, domain);
-      const SearchRegion::Finding denied = again.look(other, {});
+      const SearchRegion::Finding denied = again.examine(other, {});
       EXPECT_EQ(again.confirm(other, denied.proof).empty, denied.empty);
       empty += denied.empty ? 1 : 0;
-      (void)region.look(other, {});
+      (void)region.examine(other, {});
     }
   }
   EXPECT_GT(splits, 300);

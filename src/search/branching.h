@@ -19,7 +19,7 @@ class Branching {
  public:
   explicit Branching(const LayeredNet& net);
 
-  // The ones worth a thought, the heaviest first.
+  // Candidates, the largest weight first.
   static void keep_best(std::vector<Split>& splits);
   // Places of the one or two of them whose parts should be bounded; `splits` as kept before, not
   // empty. Counts how often it advises two.

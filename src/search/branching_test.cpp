@@ -77,7 +77,7 @@ TEST(Branching, LeavesTheConstantAsItIs) {
     const std::vector<double> low{-1, -1}, high{1, 0.5};
     const Domain domain{.box = Box{Tensor::vector(low), Tensor::vector(high)}};
     BoundedSearch region(net, domain);
-    const Parts parts = *parts_of(parse_norms("inf"), 2, 1);
+    const NormDecomposition parts = *decomposition_of(parse_norms("inf"), 2, 1);
     PieceSearch search(
         net, parts, region, [](const auto&) { return 0.0; }, 0);
     EXPECT_FALSE(search.run(1, [] { return false; }));

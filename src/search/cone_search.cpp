@@ -12,7 +12,7 @@ namespace {
 using Vector = std::vector<double>;
 
 // Both sides of a unit leave one of them, and a positive constant.
-void add_to(CaseTree::Empty& proof, UnitId unit, double weight) {
+void add_to(CaseTree::InfeasibilityProof& proof, UnitId unit, double weight) {
   const auto known = std::ranges::find(proof.units, unit);
   if (known == proof.units.end()) {
     proof.units.push_back(unit);
@@ -25,7 +25,7 @@ void add_to(CaseTree::Empty& proof, UnitId unit, double weight) {
 
 }  // namespace
 
-SearchRegion::Finding ConeSearch::look(const Path& path, const std::vector<double>& known) {
+SearchRegion::Finding ConeSearch::examine(const Path& path, const std::vector<double>& known) {
   Finding view;
   auto spans = spans_of(net(), path);
   if (!spans) {

@@ -14,7 +14,7 @@ class ConeSearch : public ConeRegion, public SearchRegion {
   [[nodiscard]] std::unique_ptr<SearchRegion> clone() const override {
     return std::make_unique<ConeSearch>(net());
   }
-  [[nodiscard]] Finding look(const Path& path, const std::vector<double>& known) override;
+  [[nodiscard]] Finding examine(const Path& path, const std::vector<double>& known) override;
   [[nodiscard]] std::optional<double> split_at(UnitId unit) const override;
   [[nodiscard]] bool by_layers() const override { return true; }
   [[nodiscard]] Slopes slopes_at(const std::vector<double>& point) const override;

@@ -16,7 +16,7 @@ namespace {
 
 class Euclidean : public JacobianBounder {
  public:
-  Euclidean(const LayeredNet& net, const Parts& parts) {
+  Euclidean(const LayeredNet& net, const NormDecomposition& parts) {
     for (Index r = 0; r < parts.count; ++r) {
       const auto row = parts.whole ? std::nullopt : std::optional(r);
       bounds_.emplace_back(net, row);
@@ -25,7 +25,8 @@ class Euclidean : public JacobianBounder {
     if (parts.whole || parts.count == 1) steps_ = 16;
   }
 
-  double up(const Slopes& slopes, Index row, double enough, std::vector<float>& state) override {
+  double upper_bound(const Slopes& slopes, Index row, double good_enough,
+                     std::vector<float>& state) override {
     search_ = &searches_[static_cast<std::size_t>(row)];
     EuclideanBound& bound = bounds_[static_cast<std::size_t>(row)];
     if (!state.empty()) search_->load(state);
@@ -35,7 +36,7 @@ class Euclidean : public JacobianBounder {
     });
     used_.clear();
     for (const auto& layer : slopes) used_.emplace_back(layer.size(), 0.0);
-    double best = bound.up(slopes, used_);
+    double best = bound.upper_bound(slopes, used_);
     if (!open) return best;
     double margin = 1e-4;
     // Rounds of steps, each followed by a proof, as long as a better proof could matter.
@@ -44,14 +45,15 @@ class Euclidean : public JacobianBounder {
       for (; margin < 2; margin *= 4) {
         Multipliers trial = search_->multipliers(margin);
         shorten(trial);
-        const double found = bound.up(slopes, trial);
+        const double found = bound.upper_bound(slopes, trial);
         if (found < best) {
           best = found;
           used_ = std::move(trial);
         }
         if (std::isfinite(found)) break;
       }
-      if (best <= enough || search_->value() > enough || best < search_->value() * (1 + 1e-3))
+      if (best <= good_enough || search_->value() > good_enough ||
+          best < search_->value() * (1 + 1e-3))
         break;
       margin = std::max(1e-7, margin / 16);
     }
@@ -74,8 +76,8 @@ class ByRows : public JacobianBounder {
  public:
   ByRows(const LayeredNet& net, GradientNorm norm) : bound_(net, norm) {}
 
-  double up(const Slopes& slopes, Index row, double, std::vector<float>& state) override {
-    return bound_.up(slopes, row, state);
+  double upper_bound(const Slopes& slopes, Index row, double, std::vector<float>& state) override {
+    return bound_.upper_bound(slopes, row, state);
   }
   double weight(UnitId unit) const override { return bound_.weight(unit); }
   const Multipliers& multipliers() const override { return none_; }
@@ -107,11 +109,11 @@ std::vector<double> plain_jacobian(const LayeredNet& net, const Slopes& slopes) 
     const DenseLayer& layer = net.layers[k];
     for (Index r = 0; r < count; ++r) {
       for (Index i = 0; i < layer.out; ++i) {
-        const Interval s = slopes[k][at(i)];
-        rows[at(r * layer.out + i)] *= 0.5 * (s.lo + s.hi);
+        const Interval s = slopes[k][to_size(i)];
+        rows[to_size(r * layer.out + i)] *= 0.5 * (s.lo + s.hi);
       }
     }
-    std::vector<double> next(at(count * layer.in));
+    std::vector<double> next(to_size(count * layer.in));
     gemm(count, layer.in, layer.out, 1.0, {rows.data(), layer.out},
          {layer.weights.data(), layer.in}, 0.0, next.data(), layer.in);
     rows = std::move(next);
@@ -119,12 +121,12 @@ std::vector<double> plain_jacobian(const LayeredNet& net, const Slopes& slopes) 
   return rows;
 }
 
-double plain_norm(const LayeredNet& net, const Parts& parts, const Slopes& slopes) {
+double plain_norm(const LayeredNet& net, const NormDecomposition& parts, const Slopes& slopes) {
   const std::vector<double> rows = plain_jacobian(net, slopes);
   const Index count = net.outputs(), n = net.inputs();
   if (parts.weighted) return ascended_norm(rows, count, parts.from, parts.to);
   if (parts.whole) {
-    std::vector<double> gram(at(count * count));
+    std::vector<double> gram(to_size(count * count));
     gemm(count, count, n, 1.0, {rows.data(), n}, {rows.data(), n, true}, 0.0, gram.data(), count);
     const auto multiply = [&](const double* x, double* y) {
       gemv(count, count, 1.0, {gram.data(), count}, x, 1, 0.0, y, 1);
@@ -133,11 +135,12 @@ double plain_norm(const LayeredNet& net, const Parts& parts, const Slopes& slope
   }
   double largest = 0;
   for (Index r = 0; r < count; ++r)
-    largest = std::max(largest, pnorm_up(std::span(&rows[at(r * n)], at(n)), parts.norm));
+    largest = std::max(largest, pnorm_up(std::span(&rows[to_size(r * n)], to_size(n)), parts.norm));
   return largest;
 }
 
-std::unique_ptr<JacobianBounder> make_bounder(const LayeredNet& net, const Parts& parts) {
+std::unique_ptr<JacobianBounder> make_bounder(const LayeredNet& net,
+                                              const NormDecomposition& parts) {
   if (parts.weighted)
     return std::make_unique<WeightedWhole>(net, parts.from == kInf, parts.to == 1);
   if (parts.norm == 2) return std::make_unique<Euclidean>(net, parts);

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "pieces/euclidean_bound.h"
-#include "pieces/parts.h"
+#include "pieces/norm_decomposition.h"
 #include "pieces/row_bound.h"
 #include "search/multiplier_search.h"
 
@@ -17,7 +17,8 @@ class JacobianBounder {
   virtual ~JacobianBounder() = default;
   // Upper bound for part `row`, all rounding included. May stop improving once it is at most
   // `enough`. `state`: what the last call for a larger set of slopes left behind; replaced.
-  virtual double up(const Slopes& slopes, Index row, double enough, std::vector<float>& state) = 0;
+  virtual double upper_bound(const Slopes& slopes, Index row, double good_enough,
+                             std::vector<float>& state) = 0;
   // Of the last call: how much of the bound is due to the unit's freedom, and the multipliers used.
   [[nodiscard]] virtual double weight(UnitId unit) const = 0;
   [[nodiscard]] virtual const Multipliers& multipliers() const = 0;
@@ -36,11 +37,12 @@ void shorten(Multipliers& multipliers);
 // arithmetic.
 [[nodiscard]] std::vector<double> plain_jacobian(const LayeredNet& net, const Slopes& slopes);
 // The norm for slopes that are single numbers (else for their middles), in plain arithmetic. `net`:
-// that of PartNet.
-[[nodiscard]] double plain_norm(const LayeredNet& net, const Parts& parts, const Slopes& slopes);
+// that of ComponentNet.
+[[nodiscard]] double plain_norm(const LayeredNet& net, const NormDecomposition& parts,
+                                const Slopes& slopes);
 
-// `net`: that of PartNet. Borrowed.
+// `net`: that of ComponentNet. Borrowed.
 [[nodiscard]] std::unique_ptr<JacobianBounder> make_bounder(const LayeredNet& net,
-                                                            const Parts& parts);
+                                                            const NormDecomposition& parts);
 
 }  // namespace lipscope

@@ -21,15 +21,15 @@ double norm_of(const double* row, std::size_t n = MultiplierSearch::kRank) {
 // C with C C' near W W', square: what matters of a first layer with many inputs.
 std::vector<double> square_root_of_gram(const DenseLayer& layer) {
   const Index n = layer.out;
-  std::vector<double> gram(at(n * n));
+  std::vector<double> gram(to_size(n * n));
   gemm(n, n, layer.in, 1.0, {layer.weights.data(), layer.in},
        {layer.weights.data(), layer.in, true}, 0.0, gram.data(), n);
   double trace = 0;
-  for (Index i = 0; i < n; ++i) trace += gram[at(i * (n + 1))];
-  for (Index i = 0; i < n; ++i) gram[at(i * (n + 1))] += 1e-14 * trace;
+  for (Index i = 0; i < n; ++i) trace += gram[to_size(i * (n + 1))];
+  for (Index i = 0; i < n; ++i) gram[to_size(i * (n + 1))] += 1e-14 * trace;
   const bool good = cholesky(n, gram.data(), n);
   for (Index i = 0; i < n; ++i) {
-    for (Index j = i + 1; j < n; ++j) gram[at(i * n + j)] = 0;
+    for (Index j = i + 1; j < n; ++j) gram[to_size(i * n + j)] = 0;
   }
   return good ? gram : std::vector<double>{};
 }
@@ -53,10 +53,10 @@ MultiplierSearch::MultiplierSearch(const LayeredNet& net, std::optional<Index> r
   std::mt19937_64 rng{7};
   std::normal_distribution<double> normal;
   for (const Map& map : maps_) {
-    turn_.emplace_back(at(map.cols) * kRank);
+    turn_.emplace_back(to_size(map.cols) * kRank);
     for (double& e : turn_.back()) e = normal(rng);
     normalise(turn_.back(), turn_.size() == 1);
-    before_.emplace_back(at(map.rows) * kRank);
+    before_.emplace_back(to_size(map.rows) * kRank);
   }
   last_turn_ = turn_;
   after_ = turn_;
@@ -80,10 +80,10 @@ void MultiplierSearch::restrict_to(const Slopes& slopes) {
 }
 
 void MultiplierSearch::apply(const Map& map, const Block& from, Block& to) {
-  for (std::size_t i = 0; i < at(map.rows); ++i) {
-    const double* row = &map.weights[i * at(map.cols)];
+  for (std::size_t i = 0; i < to_size(map.rows); ++i) {
+    const double* row = &map.weights[i * to_size(map.cols)];
     double sum[kRank] = {};
-    for (std::size_t j = 0; j < at(map.cols); ++j) {
+    for (std::size_t j = 0; j < to_size(map.cols); ++j) {
       for (std::size_t c = 0; c < kRank; ++c) sum[c] += row[j] * from[j * kRank + c];
     }
     std::copy_n(sum, kRank, &to[i * kRank]);
@@ -92,10 +92,10 @@ void MultiplierSearch::apply(const Map& map, const Block& from, Block& to) {
 
 void MultiplierSearch::apply_back(const Map& map, const Block& from, Block& to) {
   std::ranges::fill(to, 0);
-  for (std::size_t i = 0; i < at(map.rows); ++i) {
-    const double* row = &map.weights[i * at(map.cols)];
+  for (std::size_t i = 0; i < to_size(map.rows); ++i) {
+    const double* row = &map.weights[i * to_size(map.cols)];
     const double* x = &from[i * kRank];
-    for (std::size_t j = 0; j < at(map.cols); ++j) {
+    for (std::size_t j = 0; j < to_size(map.cols); ++j) {
       for (std::size_t c = 0; c < kRank; ++c) to[j * kRank + c] += row[j] * x[c];
     }
   }
@@ -201,16 +201,6 @@ Multipliers MultiplierSearch::multipliers(double margin) const {
 double MultiplierSearch::weight(UnitId unit) const {
   const auto [k, i] = unit;
   return reach_[k][i] * norm_of(&before_[k][i * kRank]) * norm_of(&pull_[k + 1][i * kRank]);
-}
-
-double MultiplierSearch::wish(UnitId unit) const {
-  const auto [k, i] = unit;
-  const double* v = &before_[k][i * kRank];
-  const double* turn = &turn_[k + 1][i * kRank];
-  double dot = 0;
-  for (std::size_t c = 0; c < kRank; ++c) dot += v[c] * turn[c];
-  const double size = norm_of(v) * norm_of(turn);
-  return size > 0 ? dot / size : 0;
 }
 
 std::vector<float> MultiplierSearch::save() const {

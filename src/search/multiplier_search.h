@@ -24,8 +24,6 @@ class MultiplierSearch {
   [[nodiscard]] Multipliers multipliers(double margin) const;
   // How much the dual makes of the unit's freedom: 0 for one without any.
   [[nodiscard]] double weight(UnitId unit) const;
-  // The slope the dual would like the unit to have, -1 (least) to 1 (largest).
-  [[nodiscard]] double wish(UnitId unit) const;
 
   // The gradient of the value by the values before the first units: kRank numbers for each.
   [[nodiscard]] const Block& first_gradient() const { return first_gradient_; }

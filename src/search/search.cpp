@@ -20,8 +20,8 @@ std::vector<double> of_unstable_units(const Slopes& slopes, const Multipliers& m
   return list;
 }
 
-PieceSearch::PieceSearch(const LayeredNet& net, const Parts& parts, const SearchRegion& region,
-                         TryPoint try_point, double lower)
+PieceSearch::PieceSearch(const LayeredNet& net, const NormDecomposition& parts,
+                         const SearchRegion& region, TryPoint try_point, double lower)
     : net_(net),
       parts_(parts),
       part_net_(net, parts),
@@ -50,12 +50,12 @@ std::vector<Split> PieceSearch::splits_of(const Worker& worker, const Slopes& sl
 
 void PieceSearch::look_at(const std::vector<double>& point, double norm) {
   constexpr int kPatience = 30;
-  const bool more = norm > seen_ * (1 + 1e-9) || disappointed_ < kPatience;
+  const bool more = norm > seen_ * (1 + 1e-9) || failed_proofs_ < kPatience;
   if (!more || !(norm > lower_ * (1 + 1e-9))) return;
   seen_ = std::max(seen_, norm);
   lower_ = std::max(lower_, try_point_(point));
   // At a kink, or with rounding as large as the piece, less is proved than was seen.
-  if (lower_ < 0.999 * norm) ++disappointed_;
+  if (lower_ < 0.999 * norm) ++failed_proofs_;
 }
 
 PieceSearch::Bounded PieceSearch::bounded(Worker& worker, Open open) const {
@@ -64,7 +64,7 @@ PieceSearch::Bounded PieceSearch::bounded(Worker& worker, Open open) const {
   for (const DenseLayer& layer : net_.layers) units += static_cast<double>(layer.out);
   charge(kPerUnit * units);
   Bounded part;
-  SearchRegion::Finding view = worker.region->look(open.path, open.point);
+  SearchRegion::Finding view = worker.region->examine(open.path, open.point);
   part.empty = view.empty;
   part.proof = std::move(view.proof);
   if (!view.empty) {
@@ -73,7 +73,7 @@ PieceSearch::Bounded PieceSearch::bounded(Worker& worker, Open open) const {
                                       part_net_.slopes(worker.region->slopes_at(view.point)));
     open.point = std::move(view.point);
     const Slopes slopes = part_net_.slopes(view.slopes);
-    open.bound = worker.bounder->up(slopes, open.part, enough(), open.state);
+    open.bound = worker.bounder->upper_bound(slopes, open.part, good_enough_bound(), open.state);
     if (std::isnan(open.bound)) open.bound = kInf;
     part.multipliers = of_unstable_units(slopes, worker.bounder->multipliers());
     open.splits = splits_of(worker, view.slopes);
@@ -90,7 +90,8 @@ void PieceSearch::add(Bounded part) {
   }
   node.multipliers = std::move(part.multipliers);
   if (part.norm_at_point > 0) look_at(part.open.point, part.norm_at_point);
-  if (part.open.bound <= enough() || part.open.splits.empty()) return close(part.open.bound);
+  if (part.open.bound <= good_enough_bound() || part.open.splits.empty())
+    return close(part.open.bound);
   bytes_ += size_of(part.open);
   open_.push(std::move(part.open));
 }
@@ -148,7 +149,8 @@ void PieceSearch::set_score(const Open& open, const Bounded& below, const Bounde
                             Trial& trial) {
   // Below what is enough nothing matters.
   const auto gain = [&](const Bounded& side) {
-    const double left = side.empty ? enough() : std::max(enough(), side.open.bound);
+    const double left =
+        side.empty ? good_enough_bound() : std::max(good_enough_bound(), side.open.bound);
     return open.bound < kInf ? std::max(0.0, 1 - left / open.bound) : 0;
   };
   trial.score = Branching::score(gain(below), gain(above));
@@ -191,14 +193,14 @@ double PieceSearch::upper() const {
 bool PieceSearch::run(double ratio, const std::function<bool()>& stop) {
   ratio_ = ratio;
   if (tree_.nodes.empty()) start();
-  while (!open_.empty() && open_.top().bound > enough()) {
+  while (!open_.empty() && open_.top().bound > good_enough_bound()) {
     if (stop()) return true;
     if (full()) return false;
     // As many at once whatever the number of threads: the tree does not depend on it.
     constexpr Index kLarge = 1'000'000;  // weights: copies of those would fill the memory
     const std::size_t most = net_.size() * parts_.count > kLarge ? 1 : 4;
     std::vector<Open> parts;
-    while (!open_.empty() && open_.top().bound > enough() && parts.size() < most) {
+    while (!open_.empty() && open_.top().bound > good_enough_bound() && parts.size() < most) {
       parts.push_back(open_.top());
       bytes_ -= size_of(parts.back());
       open_.pop();

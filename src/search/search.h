@@ -19,7 +19,7 @@ class PieceSearch {
   using TryPoint = std::function<double(const std::vector<double>&)>;
 
   // Borrows the network.
-  PieceSearch(const LayeredNet& net, const Parts& parts, const SearchRegion& region,
+  PieceSearch(const LayeredNet& net, const NormDecomposition& parts, const SearchRegion& region,
               TryPoint try_point, double lower);
 
   // Bounds the roots; then splits until the upper bound is the lower one up to a ratio, nothing is
@@ -52,7 +52,7 @@ class PieceSearch {
   struct Bounded {
     Open open;
     bool empty = false;
-    CaseTree::Empty proof;
+    CaseTree::InfeasibilityProof proof;
     std::vector<double> multipliers;  // of its unstable units
     double norm_at_point = 0;         // of the Jacobian there; 0 for a point seen before
   };
@@ -75,13 +75,13 @@ class PieceSearch {
   void set_score(const Open& open, const Bounded& below, const Bounded& above, Trial& trial);
   void close(double bound) { closed_ = std::max(closed_, bound); }
   void look_at(const std::vector<double>& point, double norm);
-  [[nodiscard]] double enough() const { return std::max(closed_, lower_ * ratio_); }
+  [[nodiscard]] double good_enough_bound() const { return std::max(closed_, lower_ * ratio_); }
   [[nodiscard]] bool full() const;
   [[nodiscard]] std::vector<Split> splits_of(const Worker& worker, const Slopes& slopes) const;
 
   const LayeredNet& net_;
-  Parts parts_;
-  PartNet part_net_;
+  NormDecomposition parts_;
+  ComponentNet part_net_;
   std::vector<Worker> workers_;
   TryPoint try_point_;
   double lower_, seen_ = 0, closed_ = 0, ratio_ = 1;
@@ -90,7 +90,7 @@ class PieceSearch {
   Branching branching_;
   std::size_t splits_ = 0;
   double bytes_ = 0;  // of open parts and the tree, about
-  int disappointed_ = 0;
+  int failed_proofs_ = 0;
 };
 
 // Multipliers of units without a single slope, in their order: what a node of a tree holds.

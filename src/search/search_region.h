@@ -18,12 +18,13 @@ class SearchRegion {
   [[nodiscard]] virtual std::unique_ptr<SearchRegion> clone() const = 0;
 
   struct Finding : Region::View {
-    CaseTree::Empty proof;      // of emptiness, where that takes one
-    std::vector<double> point;  // an inner point as far as is known; may be empty
+    CaseTree::InfeasibilityProof proof;  // of emptiness, where that takes one
+    std::vector<double> point;           // an inner point as far as is known; may be empty
   };
   // `known`: an inner point; may be empty.
-  [[nodiscard]] virtual Finding look(const Path& path, const std::vector<double>& known) = 0;
-  // Where splitting the unit would help, after a call of look() for the path; nothing if nowhere.
+  [[nodiscard]] virtual Finding examine(const Path& path, const std::vector<double>& known) = 0;
+  // Where splitting the unit would help, after a call of examine() for the path; nothing if
+  // nowhere.
   [[nodiscard]] virtual std::optional<double> split_at(UnitId unit) const = 0;
   // Whether units behind others without a side should wait.
   [[nodiscard]] virtual bool by_layers() const = 0;

@@ -89,7 +89,7 @@ TEST(ExactConstants, OfNetworksWithUnitsThatAreAlwaysZero) {
   for (const UnitId dead : {UnitId{0, 1}, UnitId{1, 0}}) {
     for (const bool above : {false, true}) {
       const Path path{{{0, 0}, 0, true}, {{0, 1}, 0, true}, {{0, 2}, 0, true}, {dead, 0, above}};
-      const CaseTree::Empty alone{{dead}, {1}, false};
+      const CaseTree::InfeasibilityProof alone{{dead}, {1}, false};
       EXPECT_FALSE(region.confirm(dead.layer == 0 ? Path{{dead, 0, above}} : path, alone).empty);
     }
   }
@@ -177,7 +177,7 @@ TEST(ExactConstants, OfCurvedFunctionsHoldAndShrink) {
     const Query query{&graph, parse_norms(norm), domain};
     const LayeredNet net = layered(graph);
     BoundedSearch region(net, domain);
-    const Parts parts = *parts_of(query.norms, net.inputs(), net.outputs());
+    const NormDecomposition parts = *decomposition_of(query.norms, net.inputs(), net.outputs());
     PieceSearch search(
         net, parts, region, [](const std::vector<double>&) { return 0.0; }, 0);
     search.run(1, [] { return true; });
@@ -194,7 +194,7 @@ TEST(ExactConstants, OfCurvedFunctionsHoldAndShrink) {
 TEST(CaseTrees, AreConfirmedAndOthersAreNot) {
   Rng rng(24);
   const LayeredNet net = layered(random_pieces(rng, 3, {6, 5}, 1, {"Relu"}));
-  const Parts parts{.norm = 2, .count = 1};
+  const NormDecomposition parts{.norm = 2, .count = 1};
   ConeSearch region(net);
   PieceSearch search(
       net, parts, region, [](const std::vector<double>&) { return 0.0; }, 0);

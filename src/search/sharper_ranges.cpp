@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kWorthwhile = 1e-3;  // of the width of a range
 
-std::vector<std::size_t> open_places(const LayeredNet& net, const ForwardBounds& bounds,
+std::vector<std::size_t> open_places(const LayeredNet& net, const PreactivationBounds& bounds,
                                      std::size_t k) {
   std::vector<std::size_t> places;
   for (std::size_t i = 0; i < bounds.ranges()[k].size(); ++i) {
@@ -24,7 +24,8 @@ std::vector<std::size_t> open_places(const LayeredNet& net, const ForwardBounds&
 }  // namespace
 
 void sharpen_ranges(const LayeredNet& net, const DomainSupport& domain, int steps,
-                    const std::function<bool()>& stop, ForwardBounds& bounds, SharpEnds* found) {
+                    const std::function<bool()>& stop, PreactivationBounds& bounds,
+                    SharpEnds* found) {
   SlopeAscent ascent(net, domain, bounds);
   for (std::size_t k = 1; k < net.hidden() && !stop(); ++k) {
     const std::vector<std::size_t> places = open_places(net, bounds, k);
@@ -58,7 +59,7 @@ void sharpen_ranges(const LayeredNet& net, const DomainSupport& domain, int step
   }
 }
 
-double sharpening_cost(const LayeredNet& net, const ForwardBounds& bounds) {
+double sharpening_cost(const LayeredNet& net, const PreactivationBounds& bounds) {
   double cost = 0, before = 0;
   for (std::size_t k = 1; k < net.hidden(); ++k) {
     before += static_cast<double>(net.layers[k - 1].weights.size());

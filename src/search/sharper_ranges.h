@@ -13,9 +13,10 @@ namespace lipscope {
 // Narrows ranges of units with a choice of slopes, from the second layer on, in so many steps each.
 // `stop` costs tightness only. `found`, unless null: the ends that gain and their lines.
 void sharpen_ranges(const LayeredNet& net, const DomainSupport& domain, int steps,
-                    const std::function<bool()>& stop, ForwardBounds& bounds, SharpEnds* found);
+                    const std::function<bool()>& stop, PreactivationBounds& bounds,
+                    SharpEnds* found);
 
 // Multiplications of a step, about, where so many ends are sharpened as there are unstable units.
-[[nodiscard]] double sharpening_cost(const LayeredNet& net, const ForwardBounds& bounds);
+[[nodiscard]] double sharpening_cost(const LayeredNet& net, const PreactivationBounds& bounds);
 
 }  // namespace lipscope

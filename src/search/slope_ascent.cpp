@@ -10,7 +10,7 @@
 namespace lipscope {
 
 void SlopeAscent::forward(Pass& pass, std::size_t layers) const {
-  const std::size_t count = at(pass.count), inputs = domain_.inputs();
+  const std::size_t count = to_size(pass.count), inputs = domain_.inputs();
   pass.z.resize(layers);
   std::vector<double> x(count * inputs), row(inputs);
   for (std::size_t r = 0; r < count; ++r) {
@@ -19,7 +19,7 @@ void SlopeAscent::forward(Pass& pass, std::size_t layers) const {
   }
   for (std::size_t k = 0; k < layers; ++k) {
     const DenseLayer& layer = net_.layers[k];
-    const std::size_t n = at(layer.out);
+    const std::size_t n = to_size(layer.out);
     std::vector<double>& z = pass.z[k];
     z.resize(count * n);
     gemm(pass.count, layer.out, layer.in, 1.0, {x.data(), layer.in},
@@ -44,14 +44,14 @@ void SlopeAscent::ascend(std::span<Part> parts, Pass& pass, int step, std::size_
   for (std::size_t r = 0; r < parts.size(); ++r) {
     std::vector<double> scale(layers);
     for (std::size_t k = 0; k < scale.size(); ++k) {
-      const std::size_t n = at(net_.layers[k].out);
+      const std::size_t n = to_size(net_.layers[k].out);
       for (std::size_t i = 0; i < n; ++i)
         scale[k] = std::max(scale[k], std::fabs(pass.behind[k][r * n + i]));
     }
     for (std::size_t o = 0; o < open; ++o) {
       const auto [k, i] = open_[o];
       if (k >= layers) break;
-      const std::size_t e = r * at(net_.layers[k].out) + i;
+      const std::size_t e = r * to_size(net_.layers[k].out) + i;
       const double v = pass.behind[k][e], z = pass.z[k][e];
       const std::int8_t sign = parts[r].signs[o];
       const auto& [from, to, error] = v > 0 ? choices_[o].down : choices_[o].up;
@@ -83,7 +83,7 @@ void SlopeAscent::raise(const Targets& targets, std::span<Part> parts,
       if (parts[r].bound > before[r] || step == 0) pass.best[r] = parts[r].mixes;
     }
     const bool done = std::ranges::all_of(
-        parts, [&](const Part& part) { return part.bound > enough[at(part.target)]; });
+        parts, [&](const Part& part) { return part.bound > enough[to_size(part.target)]; });
     if (done || step >= steps || open_.empty() || stop()) return;
     forward(pass, targets.layer);
     ascend(parts, pass, step, targets.layer);

@@ -84,7 +84,8 @@ void WeightedRows::choose_factors(Index row, const Slopes& slopes) {
   if (best) scaled_[row] = std::move(best);
 }
 
-double WeightedRows::euclidean_up(Scaled& scaled, const Slopes& slopes, double enough) {
+double WeightedRows::euclidean_upper_bound(Scaled& scaled, const Slopes& slopes,
+                                           double good_enough) {
   double best = kInf;
   double margin = 1e-3;
   for (int round = 0; round < 3; ++round) {
@@ -92,7 +93,7 @@ double WeightedRows::euclidean_up(Scaled& scaled, const Slopes& slopes, double e
     for (; margin < 2; margin *= 4) {
       Multipliers trial = scaled.search->multipliers(margin);
       shorten(trial);
-      const double found = mul_up(scaled.bound->up(slopes, trial), scaled.size);
+      const double found = mul_up(scaled.bound->upper_bound(slopes, trial), scaled.size);
       if (found < best) {
         best = found;
         trial_ = std::move(trial);
@@ -100,13 +101,14 @@ double WeightedRows::euclidean_up(Scaled& scaled, const Slopes& slopes, double e
       if (std::isfinite(found)) break;
     }
     const double dual = scaled.search->value() * scaled.size;
-    if (best <= enough || dual > enough || best < dual * (1 + 1e-2)) break;
+    if (best <= good_enough || dual > good_enough || best < dual * (1 + 1e-2)) break;
     margin = std::max(1e-6, margin / 16);
   }
   return best;
 }
 
-double WeightedRows::up(const Slopes& slopes, Index row, double enough, std::vector<float>& state) {
+double WeightedRows::upper_bound(const Slopes& slopes, Index row, double good_enough,
+                                 std::vector<float>& state) {
   used_.clear();
   by_linear_ = true;
   last_ = nullptr;
@@ -125,13 +127,13 @@ double WeightedRows::up(const Slopes& slopes, Index row, double enough, std::vec
       last_ = found->second.get();
       if (!turns.empty()) last_->search->load(turns);
       last_->search->restrict_to(slopes);
-      euclidean = euclidean_up(*last_, slopes, enough);
+      euclidean = euclidean_upper_bound(*last_, slopes, good_enough);
       turns = last_->search->save();
     }
   }
   double best = euclidean;
-  if (!(euclidean <= enough)) {
-    const double linear = linear_.up(slopes, row, signs);
+  if (!(euclidean <= good_enough)) {
+    const double linear = linear_.upper_bound(slopes, row, signs);
     by_linear_ = linear <= euclidean;
     if (linear < kMuchBetter * euclidean) turns = {0.0F};
     best = std::min(best, linear);

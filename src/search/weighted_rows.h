@@ -16,7 +16,8 @@ class WeightedRows : public JacobianBounder {
   // Borrows the network.
   explicit WeightedRows(const LayeredNet& net) : net_(net), linear_(net, GradientNorm::kOne) {}
 
-  double up(const Slopes& slopes, Index row, double enough, std::vector<float>& state) override;
+  double upper_bound(const Slopes& slopes, Index row, double good_enough,
+                     std::vector<float>& state) override;
   double weight(UnitId unit) const override;
   const Multipliers& multipliers() const override { return used_; }
   std::vector<double> input_weights(Index row) const override;
@@ -33,7 +34,7 @@ class WeightedRows : public JacobianBounder {
   [[nodiscard]] std::unique_ptr<Scaled> scale(Index row, std::vector<double> factors) const;
   // Factors for a set of slopes, from plain arithmetic.
   void choose_factors(Index row, const Slopes& slopes);
-  double euclidean_up(Scaled& scaled, const Slopes& slopes, double enough);
+  double euclidean_upper_bound(Scaled& scaled, const Slopes& slopes, double good_enough);
 
   const LayeredNet& net_;
   RowBound linear_;

@@ -98,7 +98,7 @@ void append_factors(const std::vector<double>& importance, std::vector<double>& 
 }  // namespace
 
 void WeightedWhole::choose_factors(const Slopes& slopes) {
-  const auto m = at(net_.outputs()), n = at(net_.inputs());
+  const auto m = to_size(net_.outputs()), n = to_size(net_.inputs());
   const Relaxed found = relaxed(plain_jacobian(net_, slopes), m, n, inputs_, outputs_);
   factors_.clear();
   if (inputs_) append_factors(found.inputs, factors_);
@@ -110,22 +110,23 @@ bool WeightedWhole::use_input_weights(Index, const std::vector<double>& weights)
   if (!scaled) return false;
   factors_ = weights;
   scaled_ = std::make_unique<ScaledNet>(*std::move(scaled));
-  inner_ = make_bounder(scaled_->net, Parts{.whole = true});
+  inner_ = make_bounder(scaled_->net, NormDecomposition{.whole = true});
   return true;
 }
 
-double WeightedWhole::up(const Slopes& slopes, Index, double enough, std::vector<float>& state) {
+double WeightedWhole::upper_bound(const Slopes& slopes, Index, double good_enough,
+                                  std::vector<float>& state) {
   if (!inner_) {
     choose_factors(slopes);
     // Importances may be no numbers where the weights are huge.
     if (!use_input_weights(0, factors_))
       LIPSCOPE_CHECK(use_input_weights(0, std::vector<double>(factors_.size(), 1)));
   }
-  return mul_up(inner_->up(slopes, 0, enough / scaled_->size, state), scaled_->size);
+  return mul_up(inner_->upper_bound(slopes, 0, good_enough / scaled_->size, state), scaled_->size);
 }
 
 double ascended_norm(const std::vector<double>& rows, Index count, double p, double q) {
-  const auto m = at(count), n = rows.size() / m;
+  const auto m = to_size(count), n = rows.size() / m;
   std::vector<double> x(n), y(m);
   const auto toward = [](std::vector<double>& v, bool signs) {
     double size = 0;

@@ -15,7 +15,8 @@ class WeightedWhole : public JacobianBounder {
   WeightedWhole(const LayeredNet& net, bool inputs, bool outputs)
       : net_(net), inputs_(inputs), outputs_(outputs) {}
 
-  double up(const Slopes& slopes, Index row, double enough, std::vector<float>& state) override;
+  double upper_bound(const Slopes& slopes, Index row, double good_enough,
+                     std::vector<float>& state) override;
   double weight(UnitId unit) const override { return inner_->weight(unit); }
   const Multipliers& multipliers() const override { return inner_->multipliers(); }
   // Those of the inputs, then those of the outputs.

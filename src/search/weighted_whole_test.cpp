@@ -27,9 +27,10 @@ constexpr Pair kPairs[] = {{"inf:2", HUGE_VAL, 2}, {"2:1", 2, 1}, {"inf:1", HUGE
 
 // All signs, in plain arithmetic.
 double norm_by_signs(const LayeredNet& net, const Slopes& slopes, const Pair& pair) {
-  const Parts parts = *parts_of(parse_norms(pair.name), net.inputs(), net.outputs());
-  const PartNet part_net(net, parts);
-  return plain_norm(part_net.get(), parts, part_net.slopes(slopes));
+  const NormDecomposition parts =
+      *decomposition_of(parse_norms(pair.name), net.inputs(), net.outputs());
+  const ComponentNet component_net(net, parts);
+  return plain_norm(component_net.get(), parts, component_net.slopes(slopes));
 }
 
 TEST(WeightedWhole, IsAboveEveryJacobianAndNotMuch) {
@@ -50,17 +51,17 @@ TEST(WeightedWhole, IsAboveEveryJacobianAndNotMuch) {
     EXPECT_LE(ascended_norm(rows, net.outputs(), pair.from, pair.to), norm * (1 + 1e-9));
     std::vector<float> state;
     WeightedWhole whole(net, pair.from != 2, pair.to == 1);
-    const double above = whole.up(open, 0, 0, state);
+    const double above = whole.upper_bound(open, 0, 0, state);
     EXPECT_GE(above * (1 + 1e-12), norm);
     std::vector<float> other;
     const auto again = make_case_bound(net, {.weighted = true, .from = pair.from, .to = pair.to});
-    EXPECT_EQ(again->up(open, 0, whole.multipliers(), other), HUGE_VAL);
+    EXPECT_EQ(again->upper_bound(open, 0, whole.multipliers(), other), HUGE_VAL);
     EXPECT_TRUE(again->use_input_weights(0, whole.input_weights(0)));
-    EXPECT_EQ(again->up(open, 0, whole.multipliers(), other), above);
+    EXPECT_EQ(again->upper_bound(open, 0, whole.multipliers(), other), above);
     // For one Jacobian weights are best for it: no more than Grothendieck's constant, up to floors.
     WeightedWhole fresh(net, pair.from != 2, pair.to == 1);
     std::vector<float> none;
-    const double one = fresh.up(single, 0, 0, none);
+    const double one = fresh.upper_bound(single, 0, 0, none);
     EXPECT_GE(one * (1 + 1e-12), norm);
     if (norm > 1e-3) worst = std::max(worst, one / norm);
   }
@@ -87,7 +88,7 @@ TEST(WeightedWhole, GivesBracketsOfLargeNorms) {
     const Domain domain{.box = Box{Tensor::vector(std::vector<double>(12, -0.2)),
                                    Tensor::vector(std::vector<double>(12, 0.1))}};
     const Query query{&graph, parse_norms(pair.name), domain};
-    EXPECT_FALSE(parts_of(query.norms, 12, 11));
+    EXPECT_FALSE(decomposition_of(query.norms, 12, 11));
     const Answer answer = find_bracket(
         query,
         {.time = std::chrono::duration<double>(1), .methods = {"exact-local", "jacobian-ascent"}},
@@ -96,7 +97,7 @@ TEST(WeightedWhole, GivesBracketsOfLargeNorms) {
     EXPECT_LE(testing_support::largest_quotient(query, rng), upper);
     EXPECT_LT(*answer.bracket.ratio(), 3);
     const LayeredNet net = layered(graph);
-    const Parts parts = *search_parts_of(query.norms, 12, 11);
+    const NormDecomposition parts = *search_decomposition_of(query.norms, 12, 11);
     BoundedSearch region(net, domain);
     PieceSearch search(
         net, parts, region, [](const auto&) { return 0.0; }, 0);

@@ -181,7 +181,7 @@ class NetworkCheck {
   }
 
   void compare_jacobian(const std::vector<double>& x, const std::vector<double>& direction) {
-    // More than rounding could feign.
+    // Beyond the possible rounding error.
     constexpr double kRounding = 1e-9;
     const double value = jacobian_norms(network_.graph, x, 1, query_.norms, direction, 1).value[0];
     ++tally_.jacobians;

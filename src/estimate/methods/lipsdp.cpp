@@ -28,7 +28,7 @@ double gap_for(double operations) {
 }
 
 std::string lipsdp_unsupported(const Query& query) {
-  return query.norms.in == Norm(2) ? "" : "it is about l2";
+  return query.norms.in == Norm(2) ? "" : "supports only the l2 input norm";
 }
 
 // What is proved of each segment so far; the rest are gains.
@@ -50,7 +50,7 @@ class SegmentRun {
     if (segments.empty()) return run_.decline(reason);
     proofs_.resize(segments.size());
     const bool whole = is_whole(segments[0]);
-    if (whole && !about_euclid()) return run_.decline("it is about l2");
+    if (whole && !about_euclid()) return run_.decline("supports only the l2 input norm");
     for (std::size_t s = 0; s < segments.size() && !run_.should_stop(); ++s) {
       const auto behind = static_cast<double>(segments.size() - 1 - s);
       solve(segments, s, seconds_left() * behind / (behind + 1));
@@ -105,7 +105,7 @@ class SegmentRun {
       const auto inputs = graph_.inputs();
       if (std::ranges::find(inputs, segment.from) == inputs.end())
         chains.back().from = graph_.value(segment.from).name;
-      chains.back().at = graph_.value(segment.to).name;
+      chains.back().to = graph_.value(segment.to).name;
     }
     Composition whole =
         compose_with(known, graph_, run_.query.norms,

@@ -48,7 +48,7 @@ class Solver {
     search_.restrict_to(slopes);
     Found best;
     for (const auto& layer : slopes) best.multipliers.emplace_back(layer.size(), 0.0);
-    best.upper = bound_.up(slopes, best.multipliers);
+    best.upper = bound_.upper_bound(slopes, best.multipliers);
     for (int since = 0; since < kQuietSteps && !stop(); ++since) {
       const double before = best.upper;
       for (int step = 0; step < kSteps; ++step) search_.step();
@@ -72,7 +72,7 @@ class Solver {
   bool try_margin(const Slopes& slopes, Found& best) {
     Multipliers trial = search_.multipliers(margin_);
     shorten(trial);
-    const double upper = bound_.up(slopes, trial);
+    const double upper = bound_.upper_bound(slopes, trial);
     if (upper < best.upper) best = {upper, std::move(trial)};
     return std::isfinite(upper);
   }
@@ -88,7 +88,7 @@ void run_local_lipsdp(const MethodRun& run) {
   const Expected<LocalNet>& local = run.problem.local_chain();
   if (!local) return run.decline(local.reason());
   const LayeredNet* net = local->net.get();
-  const Parts parts = *parts_of(run.query.norms, net->inputs(), net->outputs());
+  const NormDecomposition parts = *decomposition_of(run.query.norms, net->inputs(), net->outputs());
   const double left = run.seconds_left();
   const double seconds = root_seconds(*net, parts, true);
   if (seconds > share_of_time * left) {
@@ -97,17 +97,17 @@ void run_local_lipsdp(const MethodRun& run) {
   }
   BoundedRegion region(*net, run.query.domain);
   if (!region.usable()) return run.decline("values that are not bounded on the domain");
-  const PartNet part_net(*net, parts);
+  const ComponentNet component_net(*net, parts);
   std::vector<Solver> by_part;
   for (Index part = 0; part < parts.count; ++part)
-    by_part.emplace_back(part_net.get(), parts.whole ? std::nullopt : std::optional(part));
+    by_part.emplace_back(component_net.get(), parts.whole ? std::nullopt : std::optional(part));
   Solver whole(*net, std::nullopt);
   const auto stop = [&] { return run.should_stop(); };
   std::vector<Multipliers> narrowing;
   double best = kInf;
   for (int round = 0; round < kRounds && !stop(); ++round) {
     const Slopes slopes = region.confirm({}, {}).slopes;
-    const Slopes along = part_net.slopes(slopes);
+    const Slopes along = component_net.slopes(slopes);
     CaseTree tree{.narrowing = narrowing};
     double upper = 0;
     Solver::Found found;

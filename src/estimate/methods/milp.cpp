@@ -40,7 +40,7 @@ void run_milp(const MethodRun& run) {
   if (!chain) return run.decline(chain.reason());
   const LayeredNet* net = chain->net.get();
   if (!net->kinks_at_zero()) return run.decline("units without a kink at zero alone");
-  const Parts parts = *parts_of(run.query.norms, net->inputs(), net->outputs());
+  const NormDecomposition parts = *decomposition_of(run.query.norms, net->inputs(), net->outputs());
   BoundedSearch region(*net, run.query.domain);
   if (!region.usable()) return run.decline("values that are not bounded on the domain");
   const Slopes slopes = region.confirm({}, {}).slopes;
@@ -68,7 +68,7 @@ void run_milp(const MethodRun& run) {
     for (const auto& [unit, column] : largest.sides)
       sides.push_back({unit, 0, found.point[static_cast<std::size_t>(column)] > 0.5});
     BoundedSearch piece(region);
-    const auto view = piece.look(sides, {});
+    const auto view = piece.examine(sides, {});
     if (!view.empty && !view.point.empty()) (void)prover.try_point(view.point);
   }
   run.report({bound, Guarantee::kEstimate, "milp"},

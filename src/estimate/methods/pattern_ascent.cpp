@@ -26,7 +26,7 @@ namespace {
 std::string pattern_ascent_unsupported(const Query& query) {
   const Index outputs = element_count(query.graph->value(query.graph->outputs()[0]).type.shape);
   const bool euclidean = query.norms.in == Norm(2) && query.norms.out == Norm(2);
-  if (outputs != 1 && !euclidean) return "it is about l2 when there are several outputs";
+  if (outputs != 1 && !euclidean) return "supports only the l2 norm when there are several outputs";
   if (query.domain.ball && query.domain.ball->radius == 0) return "the domain is one point";
   return {};
 }

@@ -67,7 +67,7 @@ Interval excess_by_tangent(const Interval& part, double slope, double at, double
 
 }  // namespace
 
-Line line_above_logistic(const Interval& range, double at) {
+LogisticLine line_above_logistic(const Interval& range, double at) {
   const auto [slope, touch] = choose_above(range, at);
   double height = std::max(excess(range.lo, slope, at).hi, excess(range.hi, slope, at).hi);
   if (range.hi > 0) {
@@ -78,7 +78,7 @@ Line line_above_logistic(const Interval& range, double at) {
 }
 
 // s(t) = 1 - s(-t): the choice is that of the mirrored problem.
-Line line_below_logistic(const Interval& range, double at) {
+LogisticLine line_below_logistic(const Interval& range, double at) {
   const auto [slope, mirrored] = choose_above(-range, -at);
   double height = std::min(excess(range.lo, slope, at).lo, excess(range.hi, slope, at).lo);
   if (range.lo < 0) {
@@ -89,7 +89,7 @@ Line line_below_logistic(const Interval& range, double at) {
 }
 
 // Concave: the chord.
-Line line_below_log_logistic(const Interval& range, double at) {
+LogisticLine line_below_log_logistic(const Interval& range, double at) {
   const double flat = logistic(-range.hi), steep = logistic(-range.lo);
   const double chord = (log_logistic(range.hi) - log_logistic(range.lo)) / (range.hi - range.lo);
   const double slope = range.lo < range.hi ? std::max(flat, std::min(steep, chord)) : steep;

@@ -8,7 +8,7 @@
 namespace lipscope {
 
 // height + slope (t - at).
-struct Line {
+struct LogisticLine {
   double slope = 0, at = 0, height = 0;
   [[nodiscard]] Interval operator()(const Interval& t) const {
     return point(height) + slope * (t - at);
@@ -17,8 +17,8 @@ struct Line {
 
 // Rising lines on one side of the function everywhere on the bounded interval, as near to it at
 // `at`, a point of the interval, as a line can be.
-[[nodiscard]] Line line_above_logistic(const Interval& range, double at);
-[[nodiscard]] Line line_below_logistic(const Interval& range, double at);
-[[nodiscard]] Line line_below_log_logistic(const Interval& range, double at);
+[[nodiscard]] LogisticLine line_above_logistic(const Interval& range, double at);
+[[nodiscard]] LogisticLine line_below_logistic(const Interval& range, double at);
+[[nodiscard]] LogisticLine line_below_log_logistic(const Interval& range, double at);
 
 }  // namespace lipscope

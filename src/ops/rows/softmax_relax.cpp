@@ -243,10 +243,10 @@ class Highest {
 
 // A line below a rising function of t_i, at a lower bound of t_i.
 void offer_line(Highest& best, const Chords& chords, std::size_t i, const Interval& range,
-                Line (*line_below)(const Interval&, double)) {
+                LogisticLine (*line_below)(const Interval&, double)) {
   const Interval t = chords.contrast(i);
   if (!is_bounded(range) || !is_bounded(t)) return;
-  const Line line = line_below(range, std::clamp(midpoint(t), range.lo, range.hi));
+  const LogisticLine line = line_below(range, std::clamp(midpoint(t), range.lo, range.hi));
   best.offer(line(t), [&chords, i, line] { return chords.contrast_gradient(i, line.slope); });
 }
 
@@ -257,7 +257,8 @@ RowForms softmax_above(const Contrasts& contrasts, const RowMiddle& middle,
     const Interval range = contrasts.range(i), t = contrasts.at_middle(i);
     bool written = false;
     if (is_bounded(range)) {
-      const Line line = line_above_logistic(range, std::clamp(midpoint(t), range.lo, range.hi));
+      const LogisticLine line =
+          line_above_logistic(range, std::clamp(midpoint(t), range.lo, range.hi));
       const Interval height = line(t);
       written =
           height.hi < ranges[i].hi && out.plane(i, {height, contrasts.gradient(i, line.slope)});

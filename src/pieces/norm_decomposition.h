@@ -11,7 +11,7 @@ namespace lipscope {
 
 // How a norm of the Jacobian is the largest of the norms of parts of it: its rows, its columns, all
 // sums of its rows or columns with signs [pieces-8], or the whole as one part.
-struct Parts {
+struct NormDecomposition {
   bool transposed = false;  // rows are those of the transposed network
   bool whole = false;       // one part, l2 to l2
   bool signs = false;       // sums of all rows, the first with sign +
@@ -31,16 +31,17 @@ struct Parts {
   }
 };
 // Nothing where the norms are no such largest one.
-[[nodiscard]] std::optional<Parts> parts_of(const NormPair& norms, Index inputs, Index outputs);
+[[nodiscard]] std::optional<NormDecomposition> decomposition_of(const NormPair& norms, Index inputs,
+                                                                Index outputs);
 
 // The same, and by weights where there would be too many parts: what a search can be made of.
-[[nodiscard]] std::optional<Parts> search_parts_of(const NormPair& norms, Index inputs,
-                                                   Index outputs);
+[[nodiscard]] std::optional<NormDecomposition> search_decomposition_of(const NormPair& norms,
+                                                                       Index inputs, Index outputs);
 
 // The network whose outputs' gradients are the parts; `net` itself, borrowed, where it is that.
-class PartNet {
+class ComponentNet {
  public:
-  PartNet(const LayeredNet& net, const Parts& parts);
+  ComponentNet(const LayeredNet& net, const NormDecomposition& parts);
   [[nodiscard]] const LayeredNet& get() const { return own_ ? *own_ : net_; }
   // Slopes in the order of its layers.
   [[nodiscard]] Slopes slopes(Slopes of_net) const;

@@ -12,12 +12,12 @@
 
 namespace lipscope {
 
-class ForwardBounds {
+class PreactivationBounds {
  public:
   // Borrows both.
-  ForwardBounds(const LayeredNet& net, const DomainSupport& domain);
+  PreactivationBounds(const LayeredNet& net, const DomainSupport& domain);
   // What the other one knows, for an equal domain.
-  ForwardBounds(const ForwardBounds& other, const DomainSupport& domain);
+  PreactivationBounds(const PreactivationBounds& other, const DomainSupport& domain);
 
   // Ranges that hold on the whole domain, known from elsewhere: those found here shrink to them,
   // and what follows from them, too.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pieces/forward_bounds.h"
+#include "pieces/preactivation_bounds.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,11 +10,11 @@
 
 namespace lipscope {
 
-ForwardBounds::ForwardBounds(const LayeredNet& net, const DomainSupport& domain)
+PreactivationBounds::PreactivationBounds(const LayeredNet& net, const DomainSupport& domain)
     : net_(net), domain_(domain) {
   const std::size_t hidden = net.hidden();
   for (std::size_t k = 0; k < hidden; ++k) {
-    const std::size_t n = at(net.layers[k].out);
+    const std::size_t n = to_size(net.layers[k].out);
     root_.emplace_back(n, Interval{-kInf, kInf});
     units_.emplace_back(n);
     abs_sum_bound_.emplace_back(n);
@@ -26,8 +26,9 @@ ForwardBounds::ForwardBounds(const LayeredNet& net, const DomainSupport& domain)
 }
 
 // The least and largest values of the lines on the domain where the sides hold.
-void ForwardBounds::shrink_by_planes(std::size_t k, const std::vector<Row>& rows,
-                                     const Planes& sides, std::vector<Interval>& ranges) const {
+void PreactivationBounds::shrink_by_planes(std::size_t k, const std::vector<Row>& rows,
+                                           const Planes& sides,
+                                           std::vector<Interval>& ranges) const {
   const Planes found = planes(k, rows);
   const std::size_t n = domain_.inputs();
   const auto take = [&](const Row& row, double top) {
@@ -48,7 +49,7 @@ void ForwardBounds::shrink_by_planes(std::size_t k, const std::vector<Row>& rows
   }
 }
 
-void ForwardBounds::set_root(std::size_t k) {
+void PreactivationBounds::set_root(std::size_t k) {
   set_reach(k);
   std::vector<Row> rows;
   for (std::size_t i = 0; i < root_[k].size(); ++i) {
@@ -67,7 +68,7 @@ void ForwardBounds::set_root(std::size_t k) {
   set_units(k);
 }
 
-void ForwardBounds::narrow(const std::vector<std::vector<Interval>>& known) {
+void PreactivationBounds::narrow(const std::vector<std::vector<Interval>>& known) {
   for (std::size_t k = 0; k < net_.hidden(); ++k) {
     for (std::size_t i = 0; i < root_[k].size(); ++i) {
       const Interval both = intersect(root_[k][i], known[k][i]);
@@ -77,7 +78,7 @@ void ForwardBounds::narrow(const std::vector<std::vector<Interval>>& known) {
   }
 }
 
-void ForwardBounds::tighten(std::size_t layer, const std::vector<Interval>& ranges) {
+void PreactivationBounds::tighten(std::size_t layer, const std::vector<Interval>& ranges) {
   for (std::size_t i = 0; i < root_[layer].size(); ++i) {
     const Interval both = intersect(root_[layer][i], ranges[i]);
     if (!is_nan(both)) root_[layer][i] = both;
@@ -87,7 +88,8 @@ void ForwardBounds::tighten(std::size_t layer, const std::vector<Interval>& rang
   for (std::size_t k = layer + 1; k < net_.hidden(); ++k) set_root(k);
 }
 
-ForwardBounds::ForwardBounds(const ForwardBounds& other, const DomainSupport& domain)
+PreactivationBounds::PreactivationBounds(const PreactivationBounds& other,
+                                         const DomainSupport& domain)
     : net_(other.net_),
       domain_(domain),
       root_(other.root_),
@@ -97,66 +99,66 @@ ForwardBounds::ForwardBounds(const ForwardBounds& other, const DomainSupport& do
       weight_uncertainty_(other.weight_uncertainty_),
       factors_(other.factors_) {}
 
-bool ForwardBounds::bounded() const {
+bool PreactivationBounds::bounded() const {
   return std::ranges::all_of(ranges_, [](const auto& layer) {
     return std::ranges::all_of(layer,
                                [](const Interval& r) { return is_bounded(r) && r.lo <= r.hi; });
   });
 }
 
-std::vector<double> ForwardBounds::sizes_behind(std::size_t layer) const {
+std::vector<double> PreactivationBounds::sizes_behind(std::size_t layer) const {
   std::vector<double> sizes;
   for (const UnitLines& unit : units_[layer]) sizes.push_back(unit.size);
   return sizes;
 }
 
-void ForwardBounds::set_reach(std::size_t k) {
+void PreactivationBounds::set_reach(std::size_t k) {
   const DenseLayer& layer = net_.layers[k];
   const std::vector<double> size = k == 0 ? domain_.size() : sizes_behind(k - 1);
   const double sums = 1 + gamma_up(size.size() + 4);
   for (Index i = 0; i < layer.out; ++i) {
     const double* row = layer.row(i);
     const double* radius = layer.radius_row(i);
-    double sum = magnitude(layer.bias[at(i)]), rough = 0;
+    double sum = magnitude(layer.bias[to_size(i)]), rough = 0;
     for (std::size_t j = 0; j < size.size(); ++j) {
       sum += std::fabs(row[j]) * size[j];
       if (radius != nullptr) rough += radius[j] * size[j];
     }
-    abs_sum_bound_[k][at(i)] = add_up(mul_up(sum, sums), underflow_up(sum));
-    weight_uncertainty_[k][at(i)] =
+    abs_sum_bound_[k][to_size(i)] = add_up(mul_up(sum, sums), underflow_up(sum));
+    weight_uncertainty_[k][to_size(i)] =
         radius != nullptr ? add_up(mul_up(rough, sums), underflow_up(rough)) : 0;
   }
   factors_[k] = add_up(sum_up(size), sum_up(abs_sum_bound_[k]));
 }
 
-void ForwardBounds::set_units(std::size_t k) {
+void PreactivationBounds::set_units(std::size_t k) {
   for (std::size_t i = 0; i < units_[k].size(); ++i)
     units_[k][i] = lines_of(net_.layers[k].form(i), ranges_[k][i]);
 }
 
-Planes ForwardBounds::planes(std::size_t layer, const std::vector<Row>& rows) const {
+Planes PreactivationBounds::planes(std::size_t layer, const std::vector<Row>& rows) const {
   const Index count = std::ssize(rows);
   Planes result;
   result.offsets.assign(rows.size(), 0);
   const DenseLayer& own = net_.layers[layer];
-  std::vector<double> eta(at(count * own.in)), next;
+  std::vector<double> eta(to_size(count * own.in)), next;
   for (std::size_t r = 0; r < rows.size(); ++r) {
     const auto [place, sign] = rows[r];
     const double* w = own.row(static_cast<Index>(place));
-    for (std::size_t j = 0; j < at(own.in); ++j) eta[r * at(own.in) + j] = sign * w[j];
+    for (std::size_t j = 0; j < to_size(own.in); ++j) eta[r * to_size(own.in) + j] = sign * w[j];
     const Interval bias = own.bias[place];
     result.offsets[r] = add_up(sign > 0 ? bias.hi : -bias.lo, weight_uncertainty_[layer][place]);
   }
   for (std::size_t k = layer; k-- > 0;) {
     const DenseLayer& through = net_.layers[k];
     const Index n = through.out;
-    const double g = gamma_up(at(std::max(n, through.in) + 12));
+    const double g = gamma_up(to_size(std::max(n, through.in) + 12));
     for (Index r = 0; r < count; ++r) {
-      double* row = &eta[at(r * n)];
+      double* row = &eta[to_size(r * n)];
       double offset = 0, size = 0, moved = 0, rough = 0;
-      for (std::size_t i = 0; i < at(n); ++i) {
+      for (std::size_t i = 0; i < to_size(n); ++i) {
         if (row[i] == 0) continue;
-        const Line& line = row[i] > 0 ? units_[k][i].up : units_[k][i].down;
+        const UnitLine& line = row[i] > 0 ? units_[k][i].up : units_[k][i].down;
         const double extra = row[i] * line.offset;
         const double slope = row[i] * line.slope;
         const Interval bias = through.bias[i];
@@ -169,20 +171,20 @@ Planes ForwardBounds::planes(std::size_t layer, const std::vector<Row>& rows) co
       }
       const double total = add_up(size, moved);
       const double error = add_up(mul_up(2 * g, total), underflow_up(total, factors_[k]));
-      result.offsets[at(r)] = add_up(result.offsets[at(r)],
-                                     add_up(offset, mul_up(add_up(error, rough), 1.0 + 0x1p-20)));
+      result.offsets[to_size(r)] = add_up(
+          result.offsets[to_size(r)], add_up(offset, mul_up(add_up(error, rough), 1.0 + 0x1p-20)));
     }
-    next.resize(at(count * through.in));
+    next.resize(to_size(count * through.in));
     gemm(count, through.in, n, 1.0, {eta.data(), n}, {through.weights.data(), through.in}, 0.0,
          next.data(), through.in);
     std::swap(eta, next);
   }
   result.weights = std::move(eta);
-  result.weights.resize(at(count * net_.inputs()));
+  result.weights.resize(to_size(count * net_.inputs()));
   return result;
 }
 
-bool ForwardBounds::restrict_to(const Path& path) {
+bool PreactivationBounds::restrict_to(const Path& path) {
   std::vector<std::vector<Interval>> limits;
   for (const auto& layer : root_) limits.emplace_back(layer.size(), Interval{-kInf, kInf});
   for (const Side& side : path) {
@@ -222,7 +224,7 @@ bool ForwardBounds::restrict_to(const Path& path) {
   return true;
 }
 
-Planes ForwardBounds::planes_of(std::size_t layer, const Path& path) const {
+Planes PreactivationBounds::planes_of(std::size_t layer, const Path& path) const {
   std::vector<Row> rows;
   std::vector<double> ats;
   for (const Side& side : path) {
@@ -237,7 +239,7 @@ Planes ForwardBounds::planes_of(std::size_t layer, const Path& path) const {
   return found;
 }
 
-Planes ForwardBounds::planes_of(const Path& path) const {
+Planes PreactivationBounds::planes_of(const Path& path) const {
   Planes all;
   const std::size_t n = domain_.inputs();
   all.weights.resize(path.size() * n);
